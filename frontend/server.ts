@@ -35,7 +35,6 @@ import type { RunningServer, ServerStatus, StartOptions } from './server-api.ts'
 import { Devices } from './workers/devices.ts'
 import { findGpus, gpuUsage } from './workers/gpus.ts'
 import { Pool } from './workers/pool.ts'
-import { describeSupport, findSandbox, type SandboxSupport } from './workers/sandbox/support.ts'
 import { createSocketDir } from './workers/socket-dir.ts'
 import type { WorkerOutput } from './workers/worker-state.ts'
 import { oldestFirst, openRequest } from './watch/open-request.ts'
@@ -55,13 +54,12 @@ const MAX_TOLD_REQUESTS = 200
  * @throws ServeError, after stopping everything that was started
  */
 export async function startServer(settings: Settings, options: StartOptions): Promise<RunningServer> {
-  const [gpus, sandbox, config, tracing] = await Promise.all([
+  const [gpus, config, tracing] = await Promise.all([
     findGpus(settings.numberOfGpu),
-    findSandbox(),
     metricsConfig(settings, options.log),
     startTracing(process.env, (message) => options.log.warn(message)),
   ])
-  const found = { config, gpus, sandbox, tracing }
+  const found = { config, gpus, tracing }
   const server = new Server(settings, options, found)
   try {
     await server.start(options)
@@ -87,7 +85,6 @@ interface Found {
   readonly config: MetricsConfig
   /** CUDA's identifiers of the GPUs. */
   readonly gpus: readonly string[]
-  readonly sandbox: SandboxSupport
   /** Undefined: tracing is off. */
   readonly tracing: Tracing | undefined
 }
@@ -113,14 +110,13 @@ class Server implements RunningServer {
   #audit: AuditLog | undefined
   #draining = false
 
-  constructor(settings: Settings, options: StartOptions, { config, gpus, sandbox, tracing }: Found) {
+  constructor(settings: Settings, options: StartOptions, { config, gpus, tracing }: Found) {
     const { log, logFiles = {} } = options
     this.#settings = settings
     this.#log = log
     this.#logFiles = logFiles
     this.#snapshots = options.snapshots
     const warn = (message: string): void => log.warn(message)
-    tellSandbox(settings, sandbox, log)
     this.#metrics = new Metrics({
       mode: settings.metricsMode,
       config,
@@ -141,7 +137,6 @@ class Server implements RunningServer {
       gpus,
       devices: new Devices(gpus.length),
       metrics: this.#metrics.wanted,
-      sandbox,
       log: (
         level: LogLevel,
         source: string,
@@ -337,11 +332,6 @@ function rejectedBy(signal: AbortSignal | undefined): Promise<never> {
   return new Promise((_, reject) => {
     signal?.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
   })
-}
-
-function tellSandbox({ sandbox: mode }: Settings, found: SandboxSupport, log: Logger): void {
-  const level = found.missing === undefined || mode === 'off' ? 'info' : 'warn'
-  log[level](`Sandbox of workers: ${mode === 'off' ? mode : `${mode}, ${describeSupport(found)}`}`)
 }
 
 /**

@@ -125,7 +125,7 @@ function within(
   const foreign = reach.foreignPackage(real)
   const tsconfig = reach.tsconfig(real)
   if (foreign === undefined)
-    return { plugins: [...plugins, reach.plugin], ...(tsconfig !== undefined && { tsconfig }) }
+    return { plugins: [...plugins, reach.plugin()], ...(tsconfig !== undefined && { tsconfig }) }
   const why = `would apply to the handler, and other users can write in its folder`
   throw new ServeError('INVALID_MODEL', `${foreign} ${why}. Put a package.json into ${reach.root}`)
 }

@@ -1,6 +1,7 @@
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { dirname, join, sep } from 'node:path'
-import type { Plugin } from 'esbuild'
+import type { OnLoadArgs, OnLoadResult, Plugin } from 'esbuild'
+import { isScript } from './handler-entry.ts'
 
 /**
  * Where esbuild and Node look for a model's node_modules, package.json and tsconfig.json: whoever can write
@@ -56,23 +57,26 @@ export class Reach {
     return nearest === undefined || this.#isOpen(nearest) ? undefined : join(nearest, 'package.json')
   }
 
-  /** Keeps esbuild from reading files elsewhere, which it would put into the compiled handler. */
-  get plugin(): Plugin {
+  /**
+   * Keeps esbuild from reading files elsewhere, which it would put into the compiled handler: it has the
+   * rights of the server, and a worker may have fewer.
+   * @param outside what such a file becomes; default: an error
+   */
+  plugin(outside = notInModel): Plugin {
     return {
       name: 'reach',
       setup: (build) => {
-        build.onLoad({ filter: /.*/, namespace: 'file' }, ({ path }) =>
-          this.#contains(realpathSync(path))
-            ? undefined
-            : { errors: [{ text: `${path} is not in the model` }] },
+        build.onLoad({ filter: /.*/, namespace: 'file' }, (args) =>
+          this.#contains(realpathSync(args.path), args) ? undefined : outside(args),
         )
       },
     }
   }
 
-  /** A file that the user's own folder refers to may be elsewhere, but not where another user can write. */
-  #contains(file: string): boolean {
+  /** A module that the user's own folder imports may be elsewhere, but not where another user can write. */
+  #contains(file: string, args: OnLoadArgs): boolean {
     if (file.startsWith(this.root + sep)) return true
+    if (!isScript(file) || Object.keys(args.with).length > 0) return false
     const above = foldersAbove(this.root)
     const common = foldersAbove(file).find((folder) => above.includes(folder))
     return common !== undefined && this.#open?.has(common) === true
@@ -81,6 +85,10 @@ export class Reach {
   #isOpen(folder: string): boolean {
     return folder === this.root || folder.startsWith(this.root + sep) || this.#open?.has(folder) === true
   }
+}
+
+function notInModel({ path }: OnLoadArgs): OnLoadResult {
+  return { errors: [{ text: `${path} is not in the model` }] }
 }
 
 /** The folders that contain a path, nearest first. */

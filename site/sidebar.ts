@@ -36,6 +36,7 @@ const ORDER: readonly (readonly [string, readonly string[]])[] = [
       'tls',
       'authorization',
       'security',
+      'worker-wrapper',
       'signed-archives',
       'metrics-and-logs',
       'dashboards',

@@ -93,16 +93,6 @@ export function features(): Feature[] {
       with: {},
     },
     {
-      ...{ name: 'Sandbox', setting: '`sandbox=default`', byDefault: 'on' },
-      without: { config: 'sandbox=off' },
-      with: {},
-    },
-    {
-      ...{ name: 'Strict sandbox', setting: '`sandbox=strict`', byDefault: 'off' },
-      without: {},
-      with: { config: 'sandbox=strict' },
-    },
-    {
       ...{ name: 'Tracing of a tenth', setting: '`OTEL_*`, sampler ratio 0.1', byDefault: 'off' },
       without: {},
       with: { traced: 0.1 },

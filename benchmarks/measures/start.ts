@@ -51,7 +51,7 @@ async function bareNode(): Promise<number> {
   return performance.now() - begin
 }
 
-/** From its exec, without a sandbox. */
+/** From its exec. */
 async function workerStart(): Promise<number> {
   const begin = performance.now()
   const folder = scratch(`worker-${performance.now()}`)

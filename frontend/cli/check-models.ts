@@ -9,7 +9,6 @@ import { locateAndPrepare } from '../models/located-model.ts'
 import type { RegisterRequest } from '../models/operations.ts'
 import { restorable, restoreRequest } from '../models/snapshot-models.ts'
 import { findGpus } from '../workers/gpus.ts'
-import { writeProblems } from '../workers/sandbox/write-problems.ts'
 import { checkFolder } from './check-folder.ts'
 import { describeFailure } from './describe-failure.ts'
 import type { Output } from './output.ts'
@@ -73,7 +72,6 @@ async function checkModel(request: RegisterRequest, { settings, gpuCount, output
   const warn = (warning: string): void => output.err(`Warning: ${warning}`)
   try {
     const own = settingsOf(request, located, true, { settings, warn, gpuCount })
-    writeProblems(settings, own.sandbox).forEach(warn)
     const { version, runtime } = located.prepared
     const { minWorkers, maxWorkers, batchSize, maxBatchDelay, deviceType } = own
     output.out(

@@ -147,7 +147,7 @@ function placeOf(text: string, { file, revision }: Flags): ModelPlace {
 /** Before gigabytes arrive that nothing here can load. @throws ServeError CONFIG */
 async function checkPackages(place: ModelPlace): Promise<void> {
   if (!isWeights(place)) return
-  const missing = await missingPackages(builtinHandler(GGUF_HANDLER)!)
+  const missing = await missingPackages(builtinHandler(GGUF_HANDLER)!, true)
   if (missing.length > 0)
     throw new ServeError(
       'CONFIG',

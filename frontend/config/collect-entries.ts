@@ -1,10 +1,11 @@
 import { ServeError } from '../../common/errors.ts'
 import { ownValue } from '../../common/own-keys.ts'
 import { closest } from './edit-distance.ts'
-import { INERT_KEYS, inertEnvName } from './inert-keys.ts'
+import { INERT_KEYS, envNameOf, inertEnvName } from './inert-keys.ts'
 import type { KeySpec } from './key-spec.ts'
 import { KEYS } from './keys.ts'
 import { oneLine, type Entry, type Environment } from './properties.ts'
+import { REMOVED_KEYS, removedKey } from './removed-keys.ts'
 
 /** Sources of keys, besides the defaults. */
 export interface Sources {
@@ -28,7 +29,7 @@ const INERT = new Map(INERT_KEYS.map((key) => [key.name, key]))
  * the last snapshot's settings; MLServer's settings; the file; the flags; TS_<KEY> variables (only with
  * `enable_envvars_config=true`, which MLServer's settings contain). Empty text counts as unset. Keys without
  * effect are reported as warnings.
- * @throws ServeError CONFIG for a key that looks like a misspelling of a known one
+ * @throws ServeError CONFIG for a key that looks like a misspelling of a known one, or that confined workers
  */
 export function collectEntries(sources: Sources, warnings: string[]): Map<string, Entry> {
   const entries = new Map<string, Entry>()
@@ -51,6 +52,8 @@ export function collectEntries(sources: Sources, warnings: string[]): Map<string
     const entry = entries.get(key.name)
     if (entry !== undefined) warnings.push(`${entry.origin}: ${key.name} has no effect here: ${key.reason}`)
   }
+  for (const { name, text, origin } of entries.values())
+    if (REMOVED_KEYS.has(name)) warnings.push(removedKey(name, text, origin))
   return entries
 }
 
@@ -65,6 +68,7 @@ function addOverrides(
     fromEnv(env, spec.env, spec.name, add)
   }
   for (const key of INERT_KEYS) fromEnv(env, inertEnvName(key.name), key.name, add)
+  for (const name of REMOVED_KEYS.keys()) fromEnv(env, envNameOf(name), name, add)
 }
 
 function fromEnv(
@@ -83,7 +87,7 @@ function isTrue(entries: ReadonlyMap<string, Entry>, name: string): boolean {
 
 /** Whether a configuration file may have the key. */
 export function isKey(name: string): boolean {
-  return FILE_KEYS.has(name) || INERT.has(name)
+  return FILE_KEYS.has(name) || INERT.has(name) || REMOVED_KEYS.has(name)
 }
 
 function isKnown({ name, origin }: Entry, warnings: string[]): boolean {

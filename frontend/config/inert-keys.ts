@@ -33,7 +33,7 @@ export function inertEnvName(key: string): string | undefined {
 }
 
 /** The variable that sets a key: the key in capitals, prefixed with `TS_` unless it has that prefix. */
-function envNameOf(key: string): string {
+export function envNameOf(key: string): string {
   return key.startsWith('ts_') ? key.toUpperCase() : `TS_${key.toUpperCase()}`
 }
 

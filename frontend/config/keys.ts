@@ -7,7 +7,6 @@ import { LIMIT_KEYS } from './limit-keys.ts'
 import { LISTENER_KEYS } from './listener-keys.ts'
 import { MODEL_KEYS } from './model-keys.ts'
 import { PYTHON_KEYS } from './python-keys.ts'
-import { SANDBOX_KEYS } from './sandbox-keys.ts'
 import { LOG_FILES, type Settings } from './settings.ts'
 import {
   BOOLEAN,
@@ -37,7 +36,6 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   ...ARCHIVE_KEYS,
   ...AUTH_KEYS,
   ...PYTHON_KEYS,
-  ...SANDBOX_KEYS,
 
   jobQueueSize: key(
     'job_queue_size',

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
+import type { LoadedSettings } from './build-settings.ts'
 import { isKey } from './collect-entries.ts'
 import { KEYS } from './keys.ts'
 import { parseProperties, type Entry } from './properties.ts'
@@ -29,8 +30,6 @@ const UNSAFE: ReadonlyMap<string, string> = new Map([
   [KEYS.allowInsecureExposure.name, 'true'],
   [KEYS.allowPrivateUrls.name, 'true'],
   [KEYS.checkInferenceOrigin.name, 'false'],
-  [KEYS.sandbox.name, 'off'],
-  [KEYS.sandboxByModel.name, 'true'],
 ])
 
 /**
@@ -82,6 +81,27 @@ export function settingsToTake({ path, settings }: LastSnapshot, warnings: strin
     )
   }
   return settings.filter((entry) => !isUnsafe(entry))
+}
+
+/**
+ * A snapshot sets no command that this start would run. To start without it would confine no worker.
+ * @throws ServeError CONFIG when a wrapper comes from the snapshot alone
+ */
+export function refuseWrapper(
+  { path, settings }: LastSnapshot,
+  { entries, settings: { models } }: LoadedSettings,
+): void {
+  const inModels = Object.values(models).flatMap((versions) => Object.values(versions))
+  const names = [
+    KEYS.workerWrapper.name,
+    ...(inModels.some(({ workerWrapper }) => workerWrapper !== undefined) ? [KEYS.models.name] : []),
+  ]
+  const taken = names.find((name) => settings.includes(entries.get(name)!))
+  if (taken === undefined) return
+  throw new ServeError(
+    'CONFIG',
+    `${path}: ${taken} with a worker wrapper is not taken from a snapshot: set it in a configuration file`,
+  )
 }
 
 /** A line about the settings that come from the snapshot; undefined: this start sets all of them itself. */

@@ -8,6 +8,7 @@ import { KEYS } from './keys.ts'
 import {
   changesSince,
   readLastSnapshot,
+  refuseWrapper,
   settingsToTake,
   takenSettings,
   withAdvice,
@@ -65,6 +66,7 @@ export async function loadSettings(
     const sources = { ...given, mlserver: mlserver.entries }
     const modelSource = chooseModels(collectEntries(sources, []), last, flags.models !== undefined)
     const loaded = buildSettings({ ...sources, models: modelSource.snapshot })
+    if (last !== undefined) refuseWrapper(last, loaded)
     const line =
       last && (file ? changesSince(last, loaded.entries, file) : takenSettings(last, loaded.entries))
     warnings.push(...(line === undefined ? [] : [line]), ...mlserver.warnings)

@@ -1,8 +1,19 @@
 import { key, optional, type Details } from './key-spec.ts'
 import { MODEL_SNAPSHOT } from './model-snapshot.ts'
 import { MODELS_TO_LOAD } from './models-to-load.ts'
-import { BOOLEAN, ORIGIN_LIST, PATH, SECONDS, SECONDS_OR_OFF, integer, patternList } from './value-types.ts'
+import { CREDENTIAL_HEADERS } from '../../common/credential-headers.ts'
+import {
+  BOOLEAN,
+  ORIGIN_LIST,
+  PATH,
+  SECONDS,
+  SECONDS_OR_OFF,
+  integer,
+  patternList,
+  wordList,
+} from './value-types.ts'
 import { MODELS_JSON } from './version-settings.ts'
+import { WORKER_WRAPPER } from './worker-wrapper.ts'
 
 const OURS: Details = { ours: true }
 const INT_MAX = 2_147_483_647
@@ -25,7 +36,21 @@ export const MODEL_KEYS = {
     'models',
     MODELS_JSON,
     '{}',
-    'Settings by model and version: minWorkers, maxWorkers, batchSize, maxBatchDelay (ms), responseTimeout (s), startupTimeout (s), sha256 of the archive.',
+    'Settings by model and version: minWorkers, maxWorkers, batchSize, maxBatchDelay (ms), responseTimeout (s), startupTimeout (s), sha256 of the archive, workerWrapper.',
+  ),
+  workerWrapper: key(
+    'worker_wrapper',
+    WORKER_WRAPPER,
+    '',
+    'Command before the command of each worker, such as a sandbox ([Worker wrapper](worker-wrapper.md)). Unset: none. Not taken from a snapshot.',
+    OURS,
+  ),
+  handlerCredentials: key(
+    'handler_credentials',
+    wordList(...CREDENTIAL_HEADERS),
+    'none',
+    'Headers with credentials that REST clients send and handlers get. By default no handler gets one.',
+    OURS,
   ),
   defaultWorkersPerModel: key(
     'default_workers_per_model',

@@ -249,25 +249,10 @@ export interface Settings {
    */
   readonly pythonCancelGraceMs: number | undefined
 
-  /** Ours: what workers are kept from. Key sandbox, default `default`. */
-  readonly sandbox: SandboxMode
-  /** Ours: whether model-config.yaml may loosen it. Key sandbox_by_model, default false. */
-  readonly sandboxByModel: boolean
-  /** Ours: further variables for workers, names or `PREFIX_*`. Key worker_env. */
-  readonly workerEnv: readonly string[]
-  /** Ours: variables that a model may ask for. Key model_env. */
-  readonly modelEnv: readonly string[]
-  /** Ours: further absolute paths that workers may read, or read and write. */
-  readonly sandboxRead: readonly string[]
-  readonly sandboxWrite: readonly string[]
-  /** Ours: whether workers may use the network; undefined: not in strict mode. Key worker_network. */
-  readonly workerNetwork: boolean | undefined
-  /** Ours: bytes of each process of a worker; undefined: no limit. Key worker_memory. */
-  readonly workerMemory: number | undefined
-  /** Ours: processes and threads of a worker; undefined: no limit. Key worker_processes. */
-  readonly workerProcesses: number | undefined
-  /** Ours: open files of each process; undefined: the server's limit. Key worker_open_files. */
-  readonly workerOpenFiles: number | undefined
+  /** Ours: the words of the command before each worker's; none: no command. Key worker_wrapper. */
+  readonly workerWrapper: readonly string[]
+  /** Ours: headers with credentials that handlers get, in lower case. Key handler_credentials. */
+  readonly handlerCredentials: readonly string[]
 
   readonly decodeInputRequest: boolean
   /** Passed to handlers, which decide whether to limit the pixels of an image. */
@@ -342,9 +327,6 @@ export interface Settings {
   /** Whether TS_ALLOWED_URLS counts too. */
   readonly useEnvAllowedUrls: boolean
 }
-
-/** What workers are kept from, from all to nothing (docs/security.md). */
-export type SandboxMode = 'strict' | 'default' | 'off'
 
 /** Log files, by name without `.log` (docs/metrics-and-logs.md). */
 export const LOG_FILES = [

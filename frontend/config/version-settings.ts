@@ -1,6 +1,9 @@
 import { createRequire } from 'node:module'
 import type * as Zod from 'zod/mini'
+import { ownValue } from '../../common/own-keys.ts'
+import type { Settings } from './settings.ts'
 import { MAX_TIMER_SECONDS, type ValueType } from './value-types.ts'
+import { wrapperWords } from './worker-wrapper.ts'
 
 /** Settings of one version in the `models` key. */
 export interface VersionSettings {
@@ -15,6 +18,17 @@ export interface VersionSettings {
   readonly startupTimeout?: number
   /** Ours: SHA-256 that the archive must have, in lowercase hex. */
   readonly sha256?: string
+  /** Ours: takes the place of the key worker_wrapper; no words: no wrapper. */
+  readonly workerWrapper?: readonly string[]
+}
+
+/** What the key `models` says of a version; {} when it says nothing. */
+export function versionSettings(
+  { models }: Pick<Settings, 'models'>,
+  name: string,
+  version: string,
+): VersionSettings {
+  return ownValue(ownValue(models, name) ?? {}, version) ?? {}
 }
 
 type Schema = ReturnType<typeof makeSchema>
@@ -61,6 +75,18 @@ export function sha256(z: typeof Zod) {
   return z.optional(digits)
 }
 
+function wrapper(z: typeof Zod) {
+  return z.pipe(
+    z.unknown(),
+    z.transform((value, context): readonly string[] => {
+      const words = wrapperWords(value)
+      if (typeof words !== 'string') return words
+      context.issues.push({ code: 'custom', message: words, input: value })
+      return []
+    }),
+  )
+}
+
 /** Silently drops TorchServe's fields that have no meaning here. */
 function makeSchema(z: typeof Zod) {
   const integer = (min: number, max: number) => z.optional(z.int().check(z.minimum(min), z.maximum(max)))
@@ -74,6 +100,8 @@ function makeSchema(z: typeof Zod) {
       responseTimeout: seconds,
       startupTimeout: seconds,
       sha256: sha256(z),
+      workerWrapper: z.optional(wrapper(z)),
+      worker_wrapper: z.optional(z.never('the field is workerWrapper')),
     })
     .check(
       z.refine(({ minWorkers, maxWorkers }) => (minWorkers ?? 0) <= (maxWorkers ?? Infinity), {

@@ -1,8 +1,8 @@
 import { ServeError } from '../../common/errors.ts'
-import { ownValue } from '../../common/own-keys.ts'
 import { processors } from '../../common/processors.ts'
 import { redactUrl } from '../../common/redact.ts'
 import type { Settings } from '../config/settings.ts'
+import { versionSettings } from '../config/version-settings.ts'
 import type { Metrics } from '../observe/metrics/metrics.ts'
 import { workersThatFit } from './device-settings.ts'
 import type { Tracing } from '../observe/traces/tracing.ts'
@@ -101,7 +101,7 @@ export function settingsOf(
   if (prepared.runtime === 'LSP') {
     throw new ServeError('INVALID_MODEL', `Model ${name}: runtime LSP (C++ workers) is not supported`)
   }
-  const configured = ownValue(ownValue(settings.models, name) ?? {}, prepared.version) ?? {}
+  const configured = versionSettings(settings, name, prepared.version)
   const { modelConfig, runtime } = prepared
   const resolved = resolveModelSettings(request, modelConfig, configured, settings, gpuCount, runtime)
   for (const warning of resolved.warnings) warn(`model-config of ${name}: ${warning}`)

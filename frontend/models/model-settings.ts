@@ -1,6 +1,5 @@
 import type { JobTimeouts } from '../jobs/job.ts'
 import type { ScalingSettings } from './scaling-rule.ts'
-import type { SandboxSettings } from './sandbox-settings.ts'
 
 export type ParallelType = '' | 'pp' | 'tp' | 'pptp' | 'custom'
 export type DeviceType = 'cpu' | 'gpu'
@@ -68,6 +67,11 @@ export interface ModelSettings {
   streamWindowSize: number
   /** Ours: how its workers follow the load; undefined: their number is minWorkers. Key scaling. */
   scaling: ScalingSettings | undefined
-  /** Ours: what its workers may do. Key sandbox. */
-  sandbox: SandboxSettings
+  /**
+   * Ours: the words of the command before that of each worker. Only the server's configuration sets it: the
+   * key worker_wrapper, or the field workerWrapper of its `models`.
+   */
+  workerWrapper: readonly string[]
+  /** Ours: headers with credentials that the handler gets, in lower case. Key handler_credentials. */
+  credentialHeaders: ReadonlySet<string>
 }

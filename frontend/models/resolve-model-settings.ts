@@ -1,3 +1,4 @@
+import { removedSection } from '../config/removed-keys.ts'
 import type { Settings } from '../config/settings.ts'
 import type { VersionSettings } from '../config/version-settings.ts'
 import type { JobTimeouts } from '../jobs/job.ts'
@@ -7,13 +8,13 @@ import { warnOfTensors } from './declared-tensors.ts'
 import { deviceSettings, parallelism } from './device-settings.ts'
 import { schedulingSettings } from './scheduling-settings.ts'
 import type { RegisterRequest } from './operations.ts'
-import { sandboxSettings } from './sandbox-settings.ts'
 import { scalingSettings } from './scaling-settings.ts'
 import type { ModelSettings } from './model-settings.ts'
 
 /**
  * Merges the register call, model-config.yaml, the `models` key and the defaults, in this order of
  * precedence. In TorchServe the yaml file overrides the call, even for keys that it does not contain.
+ * @throws ServeError INVALID_MODEL for a section that confined workers
  */
 export function resolveModelSettings(
   request: Partial<RegisterRequest>,
@@ -64,8 +65,11 @@ export function resolveModelSettings(
     cancelGraceMs:
       reader.integer('cancelGraceMs', 0) ?? (node ? settings.cancelGraceMs : settings.pythonCancelGraceMs),
     streamWindowSize: reader.integer('streamWindowSize', 1) ?? settings.streamWindowSize,
-    sandbox: sandboxSettings(reader, settings),
+    workerWrapper: configured.workerWrapper ?? settings.workerWrapper,
+    credentialHeaders: new Set(settings.handlerCredentials),
   }
+  const removed = removedSection(reader.any('sandbox'))
+  if (removed !== undefined) reader.warnings.push(removed)
   warnOfTensors(reader)
   if (node) reader.inert('useVenv', 'its handler is not Python')
   reader.misspelt()

@@ -50,7 +50,7 @@ export function describeExit(exit: Exit): ExitCause {
     reason: heap ? 'The process ran out of heap memory' : words(exit),
     publicCause: publicWords(exit),
     stderr: [...exit.stderr],
-    outOfMemory: heap || exit.exitCode === 137 || (exit.signal === 'SIGKILL' && !exit.killed),
+    outOfMemory: heap || (!exit.killed && (exit.exitCode === 137 || exit.signal === 'SIGKILL')),
     ...(exit.signal !== undefined && !exit.killed && { signal: exit.signal }),
   }
 }

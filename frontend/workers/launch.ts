@@ -2,13 +2,12 @@ import { join } from 'node:path'
 import { processors } from '../../common/processors.ts'
 import { builtModule } from '../../model-archiver/package-root.ts'
 import type { LoadMessage, WantedMetrics } from '../../protocol/messages.ts'
-import { inheritedEnv } from '../config/inherited-env.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Model } from '../models/model.ts'
 import { batchFrameBytes } from '../jobs/request-limits.ts'
+import { inheritedEnv } from './inherited-env.ts'
 import type { RankOptions } from './rank-process.ts'
-import { confined, scratchEnv } from './sandbox/confine.ts'
-import type { SandboxSupport } from './sandbox/support.ts'
+import { wrapped } from './worker-command.ts'
 
 /** The worker's entry point. Only a path, because the frontend must not import the worker. */
 const WORKER_MAIN = builtModule('backend-worker/main.js')
@@ -29,7 +28,6 @@ export interface LaunchContext {
   metrics: WantedMetrics
   /** CUDA's names of the GPUs, by id. */
   gpus: readonly string[]
-  sandbox: SandboxSupport
 }
 
 /** One start of a worker: `serial` identifies the start, `devices` are the ids of its GPUs. */
@@ -42,7 +40,6 @@ export interface Start {
 /**
  * Command lines, environments and sockets for the processes of one worker.
  * @param folder of this start
- * @throws ServeError WORKER_START_FAILED, see `confined`
  */
 export function rankOptions(
   model: Model,
@@ -51,37 +48,25 @@ export function rankOptions(
   folder: string,
 ): RankOptions[] {
   const { settings } = context
-  const { sandbox } = model.settings
   const size = Math.max(1, model.settings.parallelLevel)
   const toWorker = batchFrameBytes(settings.maxRequestSize, model.settings.batchSize) + FRAME_OVERHEAD_BYTES
-  const env = {
-    ...inheritedEnv(settings.blacklistEnvVars, sandbox.env),
-    ...deviceEnv(start.devices, context.gpus),
-    ...scratchEnv(sandbox, folder),
-  }
-  const guest = { settings, sandbox, prepared: model.prepared, folder, runtime: [], env }
+  const { prepared } = model
+  const env = { ...inheritedEnv(settings), ...deviceEnv(start.devices, context.gpus), ...threadEnv(model) }
   return Array.from({ length: size }, (_, rank) => {
     const socketPath = join(folder, `${start.workerId}.${rank}`)
+    const workerArgs = [
+      WORKER_MAIN,
+      ...['--sock-type', 'unix', '--sock-name', socketPath],
+      ...['--max-frame-bytes', String(toWorker)],
+    ]
+    const program = { command: process.execPath, args: workerArgs }
     return {
       rank,
-      commandLine: confined(
-        {
-          command: process.execPath,
-          args: [
-            WORKER_MAIN,
-            '--sock-type',
-            'unix',
-            '--sock-name',
-            socketPath,
-            '--max-frame-bytes',
-            String(toWorker),
-          ],
-          env: { ...env, ...rankEnv(rank, size, start, context), ...threadEnv(model) },
-          cwd: model.prepared.modelDir,
-        },
-        guest,
-        context.sandbox,
-      ),
+      commandLine: {
+        ...wrapped(program, model.settings.workerWrapper, prepared, folder),
+        ...{ workerArgs, cwd: prepared.modelDir },
+        env: { ...env, ...rankEnv(rank, size, start, context) },
+      },
       socketPath,
       maxFrameBytes: settings.maxResponseSize + FRAME_OVERHEAD_BYTES,
       busyPollMs: MAY_POLL ? settings.busyPollMicroseconds / 1000 : 0,

@@ -1,11 +1,33 @@
+import { randomBytes } from 'node:crypto'
 import type { Writable } from 'node:stream'
 import { execa } from 'execa'
+import { startTimer } from '../../common/timer.ts'
+
+/**
+ * The variable by which processes that left the group of a worker are found. A process without it, or of
+ * another user, is not.
+ */
+export const MARK = 'TORCHSERVE_TS_WORKER'
+
+/** Kills what has a mark, up to ten times: what is killed may have started more in the meantime. */
+const REAP = `
+reap() {
+  for round in 1 2 3 4 5 6 7 8 9 10; do
+    found=$(grep -lsF "${MARK}=$1" /proc/[0-9]*/environ)
+    [ "$found" = '' ] && return
+    for file in $found; do
+      pid=\${file#/proc/}
+      kill -s KILL "\${pid%/environ}"
+    done
+  done
+}
+`
 
 /**
  * Reads `+ pid` and `- pid`. When its input ends, the server is gone. After a second, in which most processes
- * exit by themselves, it kills the remaining ones with their process groups.
+ * exit by themselves, it kills the remaining ones with their process groups, and whatever has the mark.
  */
-const SCRIPT = `
+const GUARD = `${REAP}
 pids=' '
 while read -r sign pid; do
   case $sign in
@@ -19,16 +41,30 @@ for pid in $pids; do
   kill -s KILL -- "-$pid"
   kill -s KILL -- "$pid"
 done
+reap "$1"
 `
 
+/** Milliseconds for which a guard must have run to be started again at once. */
+const STEADY_MS = 1000
+/** Milliseconds for a scan of all processes, which takes a few. */
+const REAP_LIMIT_MS = 2000
+
 /**
- * Ends processes that would survive a killed server: they have sessions of their own, and not all of them
- * exit when their connection ends. One small shell guards all of them and runs while there are any. Without
- * `sh` there is no guard.
+ * Ends processes that would survive their worker, or a killed server: they have process groups or sessions of
+ * their own, and not all of them exit when their connection ends. One small shell guards all workers and runs
+ * while there are any. Without `sh` there is no guard; without `grep` or Linux it knows process groups only.
  */
 class OrphanGuard {
+  readonly #own = randomBytes(12).toString('base64url')
   readonly #pids = new Set<number>()
   #input: Writable | undefined
+  #marks = 0
+
+  /** A value of the variable MARK that no other process has. */
+  newMark(): string {
+    this.#marks += 1
+    return `${this.#own}/${this.#marks}/`
+  }
 
   /** @param pid ignored unless it is above 1 */
   add(pid: number): void {
@@ -47,8 +83,19 @@ class OrphanGuard {
     this.#input = undefined
   }
 
+  /** Kills what has the mark. Resolves when that is done, and never rejects. */
+  async reap(mark: string): Promise<void> {
+    if (process.platform !== 'linux') return
+    await execa('sh', ['-c', `${REAP} reap "$1"`, 'torchserve-ts-reaper', mark], {
+      ...{ detached: true, cleanup: false, reject: false, buffer: false },
+      ...{ stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' },
+      ...{ timeout: REAP_LIMIT_MS, killSignal: 'SIGKILL' },
+    })
+  }
+
   #start(): void {
-    const shell = execa('sh', ['-c', SCRIPT, 'torchserve-ts-guard'], {
+    const from = performance.now()
+    const shell = execa('sh', ['-c', GUARD, 'torchserve-ts-guard', `${this.#own}/`], {
       ...{ detached: true, cleanup: false, reject: false, buffer: false },
       ...{ stdin: 'pipe', stdout: 'ignore', stderr: 'ignore' },
     })
@@ -57,10 +104,18 @@ class OrphanGuard {
     input.on('error', () => undefined)
     input.write([...this.#pids].map((pid) => `+ ${pid}\n`).join(''))
     void shell.then(() => {
-      if (this.#input === input) this.#input = undefined
+      if (this.#input !== input) return
+      // Somebody has ended it, or it cannot be started.
+      const pause = performance.now() - from < STEADY_MS ? STEADY_MS : 0
+      startTimer(() => this.#again(input), pause).unref()
     })
+  }
+
+  #again(ended: Writable): void {
+    if (this.#input !== ended) return
+    this.#input = undefined
+    if (this.#pids.size > 0) this.#start()
   }
 }
 
-/** The pid of the guard itself. */
 export const orphanGuard = new OrphanGuard()

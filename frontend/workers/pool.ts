@@ -8,9 +8,7 @@ import type { PoolLoad, WorkerExit, WorkerPool } from '../models/worker-pool.ts'
 import type { DeviceLease, Devices } from './devices.ts'
 import type { LaunchContext } from './launch.ts'
 import { createGroup, type StartGroup } from './runtimes.ts'
-import { sandboxHints } from './sandbox/hints.ts'
-import { writeProblems } from './sandbox/write-problems.ts'
-import type { WorkerEvents, WorkerOutput } from './worker-state.ts'
+import type { WorkerOutput } from './worker-state.ts'
 import { Worker } from './worker.ts'
 
 export interface PoolContext extends LaunchContext {
@@ -48,8 +46,6 @@ export class Pool implements WorkerPool {
     this.#model = model
     this.#context = context
     model.queue.serve(this.#workers)
-    for (const problem of writeProblems(context.settings, model.settings.sandbox))
-      context.log('warn', this.#name, problem, undefined)
   }
 
   get wanted(): number {
@@ -184,14 +180,6 @@ export class Pool implements WorkerPool {
     const lease = this.#context.devices.assign(settings)
     const source = `W-${id}-${this.#name}`
     const startGroup: StartGroup = (start, events) => createGroup(this.#model, start, this.#context, events)
-    const { sandbox: support, settings: server } = this.#context
-    const hints = sandboxHints(settings.sandbox, support, server.blacklistEnvVars)
-    const log: WorkerEvents['log'] = (level, message, output) => {
-      this.#context.log(level, source, message, output)
-    }
-    const hint = (line: string | undefined): void => {
-      if (line !== undefined) log('warn', line)
-    }
     const worker = new Worker(id, source, lease.ids, this.#model, startGroup, {
       onFree: () => {
         this.#model.queue.hand()
@@ -202,14 +190,11 @@ export class Pool implements WorkerPool {
       onFailureChange: (failure) => {
         this.#judge(failure)
       },
-      failed: (during, { message, detail, isKnown }) => {
+      failed: ({ message, detail, isKnown }) => {
         this.#context.log('error', source, message, undefined, isKnown ? undefined : detail)
-        const text = `${message}\n${detail}`
-        hint(during === 'load' ? hints.forLoad(text) : hints.forRequest(text))
       },
       log: (level, message, output) => {
-        log(level, message, output)
-        if (output !== undefined) hint(hints.forOutput(message))
+        this.#context.log(level, source, message, output)
       },
     })
     this.#leases.set(worker, lease)

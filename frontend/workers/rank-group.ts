@@ -4,7 +4,7 @@ import { startTimer } from '../../common/timer.ts'
 import type { FromWorker, LoadMessage } from '../../protocol/messages.ts'
 import { type ExitCause, HANDLER_THREW, whileLoading } from './exit-cause.ts'
 import { RankProcess, type Rank, type RankEvents, type RankOptions } from './rank-process.ts'
-import { removeWorkerFolder } from './sandbox/worker-folder.ts'
+import { removeWorkerFolder } from './worker-folder.ts'
 import { withinTime } from './time-limit.ts'
 import type { FirstRankMessage, RankMessage, WorkerGroup, WorkerGroupEvents } from './worker-group.ts'
 

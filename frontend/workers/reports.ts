@@ -48,7 +48,7 @@ export class Reports {
     const said = (error.detail ?? error.message).slice(0, MAX_CHARACTERS)
     const [told, ...rest] = this.#named(said).split('\n')
     const message = `${job.request.requestId} ${error.code}: ${told}`
-    this.#events.failed('request', { message, detail: rest.join('\n'), isKnown: false })
+    this.#events.failed({ message, detail: rest.join('\n'), isKnown: false })
   }
 
   requestTimedOut({ request, firstResponseAt, startedAt = 0 }: Job): void {
@@ -69,7 +69,7 @@ export class Reports {
     const id = before?.reason === message ? before.id : undefined
     const failure = { ...newFailure(error), ...(id !== undefined && { id }) }
     this.#lastLoad = { failure, detail }
-    this.#events.failed('load', {
+    this.#events.failed({
       message: `Load failed (id ${failure.id}): ${message}`,
       detail,
       isKnown: isPrinted || before !== undefined,

@@ -49,7 +49,7 @@ export function requestsOptions(
   const responseMs = settings.responseTimeout * 1000
   return {
     window: settings.streamWindowSize,
-    credentialHeaders: settings.sandbox.headers,
+    credentialHeaders: settings.credentialHeaders,
     heedsCredit: group.heedsCredit,
     batchesAhead: group.takesBatchesAhead ? settings.batchesAhead : 0,
     cancelGraceMs: settings.cancelGraceMs,

@@ -6,7 +6,7 @@ import { pythonLaunch, usesTorchrun } from './python/command-line.ts'
 import { PythonGroup } from './python/python-group.ts'
 import { RankGroup } from './rank-group.ts'
 import { RefusedGroup } from './refused-group.ts'
-import { createWorkerFolder, removeWorkerFolder } from './sandbox/worker-folder.ts'
+import { createWorkerFolder, removeWorkerFolder } from './worker-folder.ts'
 import type { RankOptions } from './rank-process.ts'
 import type { WorkerGroup, WorkerGroupEvents } from './worker-group.ts'
 

@@ -33,7 +33,7 @@ export interface WorkerGroup {
   /** -1 before there is a process. */
   readonly pid: number
   /** The pids of all ranks. */
-  readonly pids: number[]
+  readonly pids: readonly number[]
   /** How many ranks report that they have finished a request; all of them are awaited. */
   readonly finishingRanks: number
   /** Whether the worker answers `ping`. */

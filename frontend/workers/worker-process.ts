@@ -4,8 +4,8 @@ import { startTimer } from '../../common/timer.ts'
 import { isMetricLine } from '../observe/metrics/metric-line.ts'
 import { describeExit, type ExitCause } from './exit-cause.ts'
 import { readLines } from './read-lines.ts'
-import { firstChild, killGroup, killSession } from './kill-session.ts'
-import { orphanGuard } from './orphan-guard.ts'
+import { MARK, orphanGuard } from './orphan-guard.ts'
+import { killGroup, killSession, workersBelow } from './processes.ts'
 import type { WorkerOutput } from './worker-state.ts'
 
 export interface CommandLine {
@@ -15,11 +15,8 @@ export interface CommandLine {
   /** The complete environment. */
   readonly env: Readonly<Record<string, string>>
   readonly cwd: string
-  /**
-   * The command is a keeper (libexec/guest.pl): it starts the program as its child, and kills what that
-   * leaves behind. Default false: the command is the program.
-   */
-  readonly kept?: boolean
+  /** The arguments of the worker itself, with which `args` end: its process is found by them. */
+  readonly workerArgs: readonly string[]
 }
 
 export interface ProcessEvents {
@@ -35,33 +32,34 @@ const EXIT_LAG_MS = 1000
 
 /**
  * One process of a worker: its output in lines, and how it ended. It has a session of its own, so that Ctrl-C
- * in a terminal does not reach it. Its children end with it: without a keeper those of its process group. It
- * does not survive the server.
+ * in a terminal does not reach it. What it started ends with it, and with the server: its process group, and
+ * what has its mark in the environment (docs/worker-wrapper.md).
  */
 export class WorkerProcess {
   readonly #process: ResultPromise<ProcessOptions>
-  /** Whether its descendants end with it, wherever they are. */
-  readonly kept: boolean
+  readonly #workerArgs: readonly string[]
+  readonly #mark = orphanGuard.newMark()
   readonly #kept: string[] = []
   readonly #events: ProcessEvents
-  #program: number | undefined
+  #found: readonly number[] | undefined
   #killed = false
   #ended = false
+  #reaped: Promise<void> | undefined
   /** Why the server is about to end it. */
   fault: ServeError | undefined
-  /** Resolves when the process has ended. */
+  /** Resolves when the process and what it started have ended. */
   readonly exited: Promise<ExitCause>
 
   /** @param explains the outputs that can explain why a process died */
   constructor(
-    { command, args, env, cwd, kept = false }: CommandLine,
+    { command, args, env, cwd, workerArgs }: CommandLine,
     events: ProcessEvents,
     explains: readonly WorkerOutput[] = ['stderr'],
   ) {
     this.#events = events
-    this.kept = kept
-    this.#process = execa(command, args, processOptions(env, cwd))
-    if (!kept) orphanGuard.add(this.#leader)
+    this.#workerArgs = workerArgs
+    this.#process = execa(command, args, processOptions({ ...env, [MARK]: this.#mark }, cwd))
+    orphanGuard.add(this.#leader)
     for (const stream of ['stdout', 'stderr'] as const) {
       const keep = explains.includes(stream)
       readLines(this.#process[stream], (line) => {
@@ -72,24 +70,30 @@ export class WorkerProcess {
     this.exited = this.#watch()
     this.#process.once('exit', () => {
       this.#ended = true
-      this.#endGroup()
+      this.#endRest()
       this.#letPipesGo()
     })
   }
 
-  /** The program's, of a keeper until that has started it. -1: it could not be started. */
+  /**
+   * The processes that run the worker, several below torchrun. Until they run it is the one that starts them.
+   * -1: it could not be started.
+   */
+  get pids(): readonly number[] {
+    const found = workersBelow(this.#leader, this.#workerArgs)
+    if (found.length > 0) this.#found = found
+    return this.#found ?? [this.#leader]
+  }
+
+  /** The first of them. */
   get pid(): number {
-    if (this.kept) this.#program ??= firstChild(this.#leader)
-    return this.#program ?? this.#leader
+    return this.pids[0]!
   }
 
   kill(signal: 'SIGTERM' | 'SIGKILL'): void {
     this.#killed ||= signal === 'SIGKILL'
-    if (this.kept) this.#process.kill(signal === 'SIGKILL' ? 'SIGUSR1' : signal)
-    else {
-      this.#process.kill(signal)
-      if (signal === 'SIGKILL' && !this.#ended) killSession(this.#leader)
-    }
+    this.#process.kill(signal)
+    if (signal === 'SIGKILL' && !this.#ended) killSession(this.#leader)
   }
 
   get #leader(): number {
@@ -125,9 +129,10 @@ export class WorkerProcess {
   }
 
   /** The worker is gone, so its children are killed. Its own pid may already belong to another process. */
-  #endGroup(): void {
+  #endRest(): void {
     killGroup(this.#leader)
-    if (!this.kept) orphanGuard.remove(this.#leader)
+    this.#reaped = orphanGuard.reap(this.#mark)
+    orphanGuard.remove(this.#leader)
   }
 
   async #watch(): Promise<ExitCause> {
@@ -141,6 +146,7 @@ export class WorkerProcess {
       fault: this.fault,
     })
     this.#events.onExit(cause)
+    await this.#reaped
     return cause
   }
 }

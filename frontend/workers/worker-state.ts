@@ -35,7 +35,7 @@ export interface WorkerEvents {
   /** `Worker.failure` has changed: it cannot load its handler, or it has loaded it (undefined). */
   onFailureChange(failure: ModelFailure | undefined): void
   /** Its handler did not load, or a request failed. */
-  failed(during: 'load' | 'request', failure: FailureText): void
+  failed(failure: FailureText): void
   /**
    * `output`: the process wrote the line to this output, or the handler logged it (stdout); undefined: the
    * line is about the worker.

@@ -135,7 +135,7 @@ test.each([
 })
 
 const UNSAFE =
-  'disable_token_authorization=TRUE, enable_model_api=true, allow_insecure_exposure=true, allow_private_urls=true, check_inference_origin=false, sandbox=off, sandbox_by_model=true'
+  'disable_token_authorization=TRUE, enable_model_api=true, allow_insecure_exposure=true, allow_private_urls=true, check_inference_origin=false'
 
 test('without a file, the settings of the snapshot count, but no switch that opens the server', async () => {
   const last = `${UNSAFE.split(', ').join('\n')}\nmetrics_require_token=true\nmax_request_elements=700\n`
@@ -143,12 +143,28 @@ test('without a file, the settings of the snapshot count, but no switch that ope
   expect(settings).toMatchObject({
     ...{ maxRequestElements: 700, metricsRequireToken: true },
     ...{ disableTokenAuthorization: false, enableModelApi: false, allowInsecureExposure: false },
-    ...{ allowPrivateUrls: false, checkInferenceOrigin: true, sandbox: 'default', sandboxByModel: false },
+    ...{ allowPrivateUrls: false, checkInferenceOrigin: true },
   })
   expect(warnings).toEqual([
     `${UNSAFE} of the snapshot ${PATH} has no effect: a start must set it itself, by a flag or in a configuration file`,
     `No config.properties and no --ts-config, so from the snapshot ${PATH}: metrics_require_token=true, max_request_elements=700; start with --ncs to ignore it`,
   ])
+})
+
+test.each([
+  ['worker_wrapper', 'nice -n 5'],
+  ['models', '{"m":{"1.0":{"workerWrapper":[]}}}'],
+])('no wrapper of workers comes from a snapshot: %s', async (key, value) => {
+  const last = `${key}=${value}\n`
+  const env = { MLSERVER_MODELS_DIR: 'store' }
+  await expect(load({ last, env })).rejects.toThrow(
+    `${PATH}: ${key} with a worker wrapper is not taken from a snapshot: set it in a configuration file; start with --ncs`,
+  )
+  const again = { ...env, [`TS_${key.toUpperCase()}`]: value }
+  const { settings } = await load({ last, env: again })
+  expect(settings.models['m'] ?? settings.workerWrapper).toBeTruthy()
+  const { settings: own } = await load({ last, env, file: '' })
+  expect([own.workerWrapper, own.models]).toEqual([[], {}])
 })
 
 test('settings of the environment come before those of the snapshot', async () => {

@@ -15,8 +15,8 @@ export const REFUSED: readonly (readonly [name: string, values: object, words: s
   ],
   [
     'a second line in a key',
-    { config: { worker_env: 'A\nallow_insecure_exposure=true' } },
-    "at '/config/worker_env'",
+    { config: { worker_wrapper: 'nice\nallow_insecure_exposure=true' } },
+    "at '/config/worker_wrapper'",
   ],
   ['mode keys without keys', { auth: { mode: 'keys' } }, "at '/auth/keys': minItems"],
   [

@@ -15,7 +15,6 @@ let count = 0
 
 beforeAll(async () => {
   server = await startServer({
-    config: { sandbox_write: logs },
     models: [
       modelFolder('one', 'ahead', { minWorkers: 1, maxWorkers: 1 }),
       modelFolder('two', 'ahead', { minWorkers: 2, maxWorkers: 2 }),

@@ -89,7 +89,7 @@ beforeAll(async () => {
   server = await startServer({
     models,
     env: { TEST_KEY: KEY },
-    config: { log_level: 'debug', worker_env: 'TEST_KEY' },
+    config: { log_level: 'debug' },
   })
   for (const model of ['tiny-llama', 'templated', 'far']) await server.ready(model)
 })

@@ -13,7 +13,6 @@ beforeAll(async () => {
   logs = tempDir()
   server = await startServer({
     models: [`ranks=${join(REPOSITORY, 'tests/support/handlers/ranks')}`],
-    config: { worker_env: 'RANK_LOG', sandbox_write: logs },
     env: { RANK_LOG: logs },
   })
   await server.ready('ranks')

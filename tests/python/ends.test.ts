@@ -84,7 +84,7 @@ await describePython('How Python workers end', ({ python }) => {
       const folder = tempDir()
       const server = await startServer({
         models: [pythonFolder('ranks', 'ranks', { parallelType: 'tp', torchrun: { 'nproc-per-node': 2 } })],
-        config: { ...config, worker_env: 'RANK_LOG', sandbox_write: folder },
+        config,
         env: { RANK_LOG: folder },
       })
       const ranks = (): number[] =>

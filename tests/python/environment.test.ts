@@ -19,7 +19,6 @@ const answer = {
   torchserve: '/opt/lib',
   torchserveVersion: '0.12.0',
   torch: '2.4.0',
-  places: ['/opt/lib'],
   missing: [] as string[],
 }
 

@@ -48,9 +48,7 @@ await describePython('The frames of a started server', (python) => {
     const [store, folder] = [tempDir(), tempDir()]
     await packFrameModels(python, store)
     const env = recorderEnv(python, folder)
-    // The recorder reads variables of its own, and writes beside itself.
-    const config = { sandbox: 'off' }
-    const server = await startServer({ modelStore: store, models: ['all'], env, config })
+    const server = await startServer({ modelStore: store, models: ['all'], env })
     await allReady(server, FRAME_MODELS)
     const waiting = async () => (await server.describe('two'))[0]!.jobQueueStatus.pendingRequests
     await sendRequests(server.ports, () => server.until(waiting, (count) => count === 1))

@@ -25,7 +25,7 @@ await describePython('Rank groups of Python workers', ({ python }) => {
     const model = pythonFolder('ranks', 'ranks', { parallelType: type, ...level, ...config })
     return (servers[name] = await startServer({
       models: [model],
-      config: { python, worker_env: 'RANK_LOG,FAIL_RANK', sandbox_write: logs[name] },
+      config: { python },
       env: { RANK_LOG: logs[name], ...env },
     }))
   }

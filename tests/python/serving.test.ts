@@ -22,7 +22,6 @@ await describePython('Python handlers', ({ python }) => {
         drain_timeout: 600,
         python,
         metrics_mode: 'prometheus',
-        worker_env: 'OPEN_WORD,SECRET_WORD',
         blacklist_env_vars: 'SECRET_.*',
       },
       env: { SECRET_WORD: 'x', OPEN_WORD: 'y', PYTHONPATH: '/somewhere/else' },

@@ -19,7 +19,13 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-/** The process that started another one, or has adopted it (Linux). */
-export function parentOf(pid: number): number {
-  return Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))![1])
+/** The processes that a process has started or adopted (Linux). */
+export function childrenOf(pid: number): number[] {
+  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1')
+  return text.split(' ').flatMap((each) => Number(each) || [])
+}
+
+/** The words of its command line (Linux). */
+export function commandOf(pid: number): string[] {
+  return readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0').slice(0, -1)
 }

@@ -10,12 +10,11 @@ test('busy_poll_microseconds is what the frontend polls for, if it has two proce
     maxResponseSize: 1000,
     initialDistributionPort: 29_500,
   }
-  const sandbox = { mode: 'off', env: [], write: [], read: [], network: true }
   const model = {
-    settings: { sandbox, parallelLevel: 1, batchSize: 1 },
+    settings: { workerWrapper: [], parallelLevel: 1, batchSize: 1 },
     prepared: { modelDir: '/models/m', workDir: '/work' },
   }
-  const context = { settings, gpus: [], sandbox: { kind: 'none' } }
+  const context = { settings, gpus: [] }
   const [rank] = rankOptions(
     model as unknown as Model,
     { workerId: 9000, serial: 's', devices: [] },

@@ -14,13 +14,14 @@ afterEach(() => {
   for (const pid of started.splice(0)) if (isRunning(pid)) process.kill(pid, 'SIGKILL')
 })
 
-/** A shell script as a worker without a keeper. `line` is the first line that it writes, `lines` are all. */
+/** A shell script as a worker. `line` is the first line that it writes, `lines` are all. */
 function start(script: string): { worker: WorkerProcess; line: Promise<string>; lines: readonly string[] } {
   const line = heldBack<string>()
   const lines: string[] = []
   const command: CommandLine = {
     command: '/bin/sh',
     args: ['-c', script],
+    workerArgs: ['-c', script],
     env: { PATH: process.env['PATH'] ?? '' },
     cwd: '/',
   }
@@ -46,7 +47,7 @@ async function childOf(line: Promise<string>): Promise<number> {
   return pid
 }
 
-test('children of a worker without a keeper end with it when somebody else ends it', async () => {
+test('children of a worker end with it when somebody else ends it', async () => {
   const { worker, line } = start('sleep 600 & echo $!; wait')
   const child = await childOf(line)
   process.kill(worker.pid, 'SIGTERM')
@@ -54,7 +55,7 @@ test('children of a worker without a keeper end with it when somebody else ends 
   await gone(child)
 })
 
-test('children of a worker without a keeper end with it when the server kills it', async () => {
+test('children of a worker end with it when the server kills it', async () => {
   const { worker, line } = start('sleep 600 & echo $!; wait')
   const child = await childOf(line)
   worker.kill('SIGKILL')
@@ -62,8 +63,16 @@ test('children of a worker without a keeper end with it when the server kills it
   await gone(child)
 })
 
-test('its end does not wait for a child in a session of its own that holds its output', async () => {
+test('a child in a session of its own ends with it, too', async () => {
   const { worker, line } = start("setsid sh -c 'echo $$; exec sleep 600' & wait")
+  const child = await childOf(line)
+  process.kill(worker.pid, 'SIGTERM')
+  await worker.exited
+  await gone(child)
+})
+
+test('its end does not wait for a child without its mark that holds its output', async () => {
+  const { worker, line } = start("env -i setsid sh -c 'echo $$; exec sleep 600' & wait")
   const child = await childOf(line)
   process.kill(worker.pid, 'SIGTERM')
   await worker.exited
@@ -75,7 +84,7 @@ test('what came before its outputs are let go is read, on a machine too busy to 
   const folder = tempDir()
   const [fifo, written] = [join(folder, 'fifo'), join(folder, 'written')]
   const script = `mkfifo ${fifo}
-    setsid sh -c 'echo $$; cat ${fifo}; echo late; touch ${written}; exec sleep 600' & read -r never`
+    env -i PATH="$PATH" setsid sh -c 'echo $$; cat ${fifo}; echo late; touch ${written}; exec sleep 600' & read -r never`
   const { worker, line, lines } = start(script)
   const child = await childOf(line)
   process.kill(worker.pid, 'SIGTERM')

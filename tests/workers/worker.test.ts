@@ -22,7 +22,7 @@ const SETTINGS = {
   maxBatchDelay: 0,
   jobQueueSize: 10,
   timeouts: { queue: 0, firstResponse: 0, gap: 0, total: 0 },
-  sandbox: { headers: new Set() },
+  credentialHeaders: new Set(),
 } as unknown as ModelSettings
 
 /** How a process ended. */
@@ -63,7 +63,7 @@ class Rig {
         onFree: () => (this.frees += 1),
         onLost: ({ code }) => this.lost.push(code),
         onFailureChange: (failure) => this.failures.push(failure?.publicCause ?? 'serves'),
-        failed: (_during, { message, detail, isKnown }) =>
+        failed: ({ message, detail, isKnown }) =>
           this.log.push(
             `error - ${message.replace(/ \(id [0-9a-f]{12}\)/, ' (id)')}${isKnown ? '' : `\n${detail}`}`,
           ),

@@ -1,16 +1,14 @@
 import { join } from 'node:path'
-import { makeFolderSync } from '../../../common/make-folder.ts'
 import { packageRoot } from '../../../model-archiver/package-root.ts'
-import type { Settings } from '../../config/settings.ts'
 import { ConfigReader } from '../../models/config-reader.ts'
 import type { Model } from '../../models/model.ts'
 import { defaultMetricsConfig } from '../../package-info.ts'
 import type { PythonEnvironment } from './environment/environment.ts'
-import { inheritedEnv } from '../../config/inherited-env.ts'
-import { confined, scratchEnv } from '../sandbox/confine.ts'
+import { inheritedEnv } from '../inherited-env.ts'
 import { deviceEnv, type LaunchContext, type Start, threadEnv } from '../launch.ts'
+import { wrapped } from '../worker-command.ts'
 import type { CommandLine } from '../worker-process.ts'
-import { handlerPlaces, pythonVariables } from './environment-variables.ts'
+import { pythonVariables } from './environment-variables.ts'
 
 /** Path of TorchServe's worker within its package. */
 const WORKER = join('ts', 'model_service_worker.py')
@@ -34,7 +32,6 @@ export function usesTorchrun({ settings }: Model): boolean {
 /**
  * The command line, as in TorchServe's WorkerLifeCycle.java.
  * @param folder of this start
- * @throws ServeError WORKER_START_FAILED, see `confined`
  */
 export function pythonLaunch(
   model: Model,
@@ -44,47 +41,32 @@ export function pythonLaunch(
   folder: string,
 ): PythonLaunch {
   const { settings } = context
-  const { sandbox } = model.settings
   const ranks = usesTorchrun(model) ? model.settings.parallelLevel : 1
   const socketPaths = Array.from({ length: ranks }, (_, rank) =>
     join(folder, `.ts.sock.${start.workerId + rank}`),
   )
   const env = {
-    ...inheritedEnv(settings.blacklistEnvVars, sandbox.env),
+    ...inheritedEnv(settings),
     ...pythonVariables(model, settings, python),
     ...(model.settings.parallelLevel > 0 ? deviceEnv(start.devices, context.gpus) : {}),
     ...(usesTorchrun(model) ? { LOGLEVEL: 'INFO', OMP_NUM_THREADS: '1' } : {}),
     ...threadEnv(model),
-    ...scratchEnv(sandbox, folder),
   }
-  const runtime = [...python.places, ...handlerPlaces(model)]
-  const logs = usesTorchrun(model) ? [makeTorchrunLogs(model, start.workerId, settings)] : []
-  const guest = {
-    settings,
-    sandbox: { ...sandbox, write: [...sandbox.write, ...logs] },
-    prepared: model.prepared,
-    folder,
-    runtime,
-    env,
-  }
+  const { asyncCommunication, workerWrapper } = model.settings
+  const workerArgs = [
+    ...(asyncCommunication ? [ASYNC_WORKER] : []),
+    join(python.torchserve, WORKER),
+    ...['--sock-type', 'unix', '--sock-name', socketPaths[0]!],
+    ...['--metrics-config', settings.metricsConfig ?? defaultMetricsConfig],
+    ...(asyncCommunication ? ['--async'] : []),
+  ]
+  const launcher = usesTorchrun(model) ? torchrun(model, start.workerId, join(folder, 'torchrun')) : []
+  const program = { command: python.python, args: [...launcher, ...workerArgs] }
   return {
-    commandLine: confined(
-      {
-        command: python.python,
-        args: [
-          ...logs.flatMap((folder) => torchrun(model, start.workerId, folder)),
-          ...(model.settings.asyncCommunication ? [ASYNC_WORKER] : []),
-          join(python.torchserve, WORKER),
-          ...['--sock-type', 'unix', '--sock-name', socketPaths[0]!],
-          ...['--metrics-config', settings.metricsConfig ?? defaultMetricsConfig],
-          ...(model.settings.asyncCommunication ? ['--async'] : []),
-        ],
-        env,
-        cwd: model.prepared.modelDir,
-      },
-      guest,
-      context.sandbox,
-    ),
+    commandLine: {
+      ...wrapped(program, workerWrapper, model.prepared, folder),
+      ...{ workerArgs, env, cwd: model.prepared.modelDir },
+    },
     socketPaths,
   }
 }
@@ -107,11 +89,4 @@ function torchrun(model: Model, workerId: number, logs: string): string[] {
     ...['--rdzv-id', `${model.name}_${workerId}`],
     ...['--max-restarts', '0'],
   ]
-}
-
-/** Ranks must not read the logs of others, so the torchrun of each worker has a folder of its own. */
-function makeTorchrunLogs(model: Model, workerId: number, { logLocation }: Settings): string {
-  const folder = join(logLocation, 'torchelastic_ts', `${model.name}_${workerId}`)
-  makeFolderSync(folder)
-  return folder
 }

@@ -35,12 +35,6 @@ function pythonPath({ prepared }: Model, { torchserve, packages }: PythonEnviron
   return parts.filter((part) => part !== undefined && part !== '').join(delimiter)
 }
 
-/** What a handler outside of its archive needs. */
-export function handlerPlaces({ prepared }: Model): string[] {
-  const folder = handlerFolder(prepared.manifest.model.handler ?? '')
-  return folder === undefined ? [] : [folder]
-}
-
 /** For `/home/me/handlers.py:predict`: the folder. */
 function handlerFolder(handler: string): string | undefined {
   const [file = ''] = handler.split(':')

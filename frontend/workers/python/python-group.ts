@@ -3,7 +3,7 @@ import { ServeError } from '../../../common/errors.ts'
 import { startTimer } from '../../../common/timer.ts'
 import { encodeLoad, type OtfLoad } from './otf/encode.ts'
 import type { ExitCause } from '../exit-cause.ts'
-import { removeWorkerFolder } from '../sandbox/worker-folder.ts'
+import { removeWorkerFolder } from '../worker-folder.ts'
 import { withinTime } from '../time-limit.ts'
 import type { FirstRankMessage, RankMessage, WorkerGroup, WorkerGroupEvents } from '../worker-group.ts'
 import { loadError, startError } from './load-error.ts'
@@ -83,10 +83,10 @@ export class PythonGroup implements WorkerGroup {
   }
 
   get pid(): number {
-    return this.#process?.pid ?? -1
+    return this.pids[0] ?? -1
   }
 
-  get pids(): number[] {
+  get pids(): readonly number[] {
     return this.#process?.pids ?? []
   }
 

@@ -1,8 +1,10 @@
 import type { PreparedModel } from '../../../../model-archiver/prepare.ts'
 import { inside } from '../../../../model-archiver/handler-entry.ts'
 import { ServeError } from '../../../../common/errors.ts'
-import { inheritedEnv } from '../../../config/inherited-env.ts'
 import type { Settings } from '../../../config/settings.ts'
+import { versionSettings } from '../../../config/version-settings.ts'
+import { inheritedEnv } from '../../inherited-env.ts'
+import { wrapped } from '../../worker-command.ts'
 import { findInterpreter, packagesFolder, venvFolder, venvPython } from './environment.ts'
 import { isolated, WORKER_PATH } from './own-python.ts'
 import { runLogged } from './run-logged.ts'
@@ -32,7 +34,7 @@ with open(os.path.join(packages, "inherited.pth"), "w") as file:
 /**
  * Prepares a Python model: its virtual environment (`useVenv` in its model-config) and its requirements (key
  * install_py_dep_per_model), in the model's temporary folder. Both disappear with it. Other models get
- * nothing.
+ * nothing. The model's wrapper is put before these commands, too, because requirements are code.
  * @param name as the model is registered
  * @throws ServeError DEPENDENCIES_FAILED with TorchServe's messages; WORKER_START_FAILED without Python
  */
@@ -57,7 +59,7 @@ async function makeVenv(
   python: string,
   options: InstallOptions,
 ): Promise<void> {
-  const problem = await run(python, ['-c', MAKE_VENV, venvFolder(model)], model, options)
+  const problem = await run(python, ['-c', MAKE_VENV, venvFolder(model)], name, model, options)
   if (problem !== undefined) throw failed(`Virtual environment creation failed for model ${name}`, problem)
   options.log(`Created virtual environment for model ${name}: ${venvFolder(model)}`)
 }
@@ -81,6 +83,7 @@ async function installRequirements(
       ...['-m', 'pip', 'install', '--disable-pip-version-check', '--no-input', '--progress-bar', 'off'],
       ...['-U', ...target, '-r', requirements],
     ],
+    name,
     model,
     options,
   )
@@ -91,17 +94,15 @@ async function installRequirements(
 function run(
   command: string,
   args: readonly string[],
-  { modelDir }: PreparedModel,
+  name: string,
+  model: PreparedModel,
   { settings, signal, log }: InstallOptions,
 ): Promise<string | undefined> {
-  const env = inheritedEnv(
-    settings.blacklistEnvVars,
-    settings.sandbox === 'off' ? ['*'] : ['PIP_*', ...settings.workerEnv],
-  )
-  return runLogged(command, isolated(args), {
-    env,
+  const { workerWrapper = settings.workerWrapper } = versionSettings(settings, name, model.version)
+  return runLogged(wrapped({ command, args: isolated(args) }, workerWrapper, model, model.workDir), {
+    env: inheritedEnv(settings),
     // As in TorchServe: paths in requirements are relative to the model.
-    cwd: modelDir,
+    cwd: model.modelDir,
     limitMs: settings.downloadTimeout * 1000,
     signal,
     log,

@@ -26,8 +26,6 @@ export interface PythonEnvironment {
    * PYTHONPATH.
    */
   readonly packages: string | undefined
-  /** Absolute paths of the interpreter, its libraries and TorchServe. */
-  readonly places: readonly string[]
 }
 
 /**
@@ -95,7 +93,6 @@ function environment(found: Probe, packages: string | undefined): PythonEnvironm
     torchserveVersion: found.torchserveVersion ?? undefined,
     torch: found.torch ?? undefined,
     packages,
-    places: [python, torchserve, ...found.places],
   }
 }
 

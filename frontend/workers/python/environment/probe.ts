@@ -14,8 +14,6 @@ export interface Probe {
   readonly torchserveVersion: string | null
   /** Null when PyTorch is missing or reports no version. */
   readonly torch: string | null
-  /** Absolute paths of its programs and libraries. */
-  readonly places: readonly string[]
   /** The required packages that are missing. */
   readonly missing: readonly NeededModule[]
 }
@@ -66,9 +64,7 @@ torchserve = worker_home()
 missing = [name for name in ${JSON.stringify(NEEDED)} if spec(name) is None]
 if torchserve is None and "ts" not in missing:
     missing.insert(0, "ts")
-places = {sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.realpath(sys.executable), *sys.path} - {home}
 print("\\n" + json.dumps({
-    "places": sorted(place for place in places if os.path.isabs(place)),
     "python": sys.executable,
     "version": ".".join(str(part) for part in sys.version_info[:3]),
     "torchserve": torchserve,

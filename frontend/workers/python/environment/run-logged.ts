@@ -1,7 +1,9 @@
 import { execa } from 'execa'
-import { killGroup } from '../../kill-session.ts'
+import { MARK, orphanGuard } from '../../orphan-guard.ts'
+import { killGroup } from '../../processes.ts'
 import { readLines } from '../../read-lines.ts'
 import { startTimer } from '../../../../common/timer.ts'
+import type { Program } from '../../worker-command.ts'
 
 export interface LoggedRun {
   readonly env: Record<string, string>
@@ -16,18 +18,15 @@ export interface LoggedRun {
 const KEPT_LINES = 20
 
 /**
- * Runs a command, such as pip, in its own process group, so that it can be ended with all its children.
+ * Runs a command, such as pip, in its own process group. What it started ends with it, and with the server.
  * @returns undefined on success, else the last lines of its output
  */
-export async function runLogged(
-  command: string,
-  args: readonly string[],
-  run: LoggedRun,
-): Promise<string | undefined> {
+export async function runLogged({ command, args }: Program, run: LoggedRun): Promise<string | undefined> {
   const { env, cwd, limitMs, signal, log } = run
+  const mark = orphanGuard.newMark()
   const child = execa(command, args, {
     ...{
-      env,
+      env: { ...env, [MARK]: mark },
       cwd,
       extendEnv: false,
       reject: false,
@@ -38,6 +37,7 @@ export async function runLogged(
     },
   })
   const end = (): void => killGroup(child.pid)
+  orphanGuard.add(child.pid ?? -1)
   const timer = startTimer(end, limitMs)
   signal.addEventListener('abort', end)
   if (signal.aborted) end()
@@ -48,6 +48,8 @@ export async function runLogged(
   })
   const { failed, shortMessage } = await child
   clearTimeout(timer)
+  await orphanGuard.reap(mark)
+  orphanGuard.remove(child.pid ?? -1)
   signal.removeEventListener('abort', end)
   return failed ? [...last, shortMessage].join('\n') : undefined
 }

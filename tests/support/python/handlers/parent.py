@@ -1,4 +1,5 @@
-"""Starts processes that do not end by themselves, and says their pids; or ends as `op` says."""
+"""Starts processes that do not end by themselves, and says their pids: one with an empty environment, one with a
+session of its own, and a daemon. Or ends as `op` says."""
 
 import os
 import subprocess
@@ -15,7 +16,7 @@ def handle(data, context):
         os._exit(0)
     if op == "hang":
         time.sleep(600)
-    child = subprocess.Popen(["/bin/sleep", "600"])
+    child = subprocess.Popen(["/bin/sleep", "600"], env={})
     session = subprocess.Popen(["/bin/sleep", "600"], start_new_session=True)
-    daemon = subprocess.check_output(["/bin/sh", "-c", ELSEWHERE], env={})
+    daemon = subprocess.check_output(["/bin/sh", "-c", ELSEWHERE])
     return [{"pids": [child.pid, session.pid, int(daemon)]}]

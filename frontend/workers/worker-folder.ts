@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /**
- * Makes the folder of one start of a worker: its socket and its temporary files. Other workers cannot list
+ * Makes the folder of one start of a worker: its socket, and the files of torchrun. Other workers cannot list
  * the folder above it and would have to guess 60 bits of its name.
  */
 export function createWorkerFolder(socketDir: string): string {

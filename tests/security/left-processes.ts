@@ -1,15 +1,16 @@
 import { beforeAll, expect, test } from '@jest/globals'
-import { isRunning, parentOf } from '../../support/processes.ts'
-import { allReady, answerOf, predict, PYTHON_MS } from '../../support/python/client.ts'
-import { startServer, type Server, type ServerOptions } from '../../support/server.ts'
+import { childrenOf, commandOf, isRunning } from '../support/processes.ts'
+import { allReady, answerOf, predict, PYTHON_MS } from '../support/python/client.ts'
+import { startServer, type Server, type ServerOptions } from '../support/server.ts'
 
 /** For the worker that hangs; by default it is waited for ten seconds. */
 const GRACE_MS = 500
 const MODELS = ['killed', 'exits', 'hangs', 'unregistered', 'kept']
 
 /**
- * What a handler started ends with its worker, whatever ends that: children, those with a session of their
- * own, and daemons, whose parents have ended. @param folder of a model with the handler `parent`
+ * What a handler started ends with its worker, whatever ends that: children, also with an empty environment,
+ * those with a session of their own, and daemons, whose parents have ended.
+ * @param folder of a model with the handler `parent`
  */
 export function testLeftProcesses(
   folder: (name: string, config: Record<string, unknown>) => string,
@@ -89,18 +90,26 @@ export function testLeftProcesses(
   )
 
   test(
-    'when the server is killed, though the worker stands still or its launcher is killed too',
+    'when the server is killed, though the worker stands still and its guard was killed before',
     async () => {
       const other = await start(['kept', 'exits'])
+      const guard = guardOf(other.pid)
+      process.kill(guard!, 'SIGKILL')
+      await other.until(
+        async () => guardOf(other.pid),
+        (now) => now !== undefined && now !== guard,
+      )
       const pids = await family('kept', other)
       const { pid } = await other.worker('exits')
-      const launcher = parentOf(pid)
       for (const each of [pids[0]!, pid]) process.kill(each, 'SIGSTOP')
-      const stopped = other.stop('SIGKILL')
-      process.kill(launcher, 'SIGKILL')
-      await stopped
+      await other.stop('SIGKILL')
       await gone([...pids, pid])
     },
     PYTHON_MS,
   )
+}
+
+/** The process that ends what a killed server leaves. */
+function guardOf(server: number): number | undefined {
+  return childrenOf(server).find((pid) => isRunning(pid) && commandOf(pid).includes('torchserve-ts-guard'))
 }
