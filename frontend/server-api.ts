@@ -19,6 +19,8 @@ export interface StartOptions {
   log: Logger
   /** Files for access log and metrics; absent: neither is written. */
   logFiles?: LogFiles
+  /** Where `log` also goes: its lost lines are a metric. */
+  console?: { readonly lost: number }
   /** The keys and where their values came from, for GET /configuration; absent: it shows none. */
   configuration?: () => readonly ShownSetting[]
   /** The last lines of `log`, for those who watch; absent: they see none. */

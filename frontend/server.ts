@@ -122,6 +122,7 @@ class Server implements RunningServer {
       config,
       autoDetect: settings.modelMetricsAutoDetect,
       files: { server: logFiles.ts_metrics, handlers: logFiles.model_metrics },
+      lostLines: () => lostLines(options),
       warn,
     })
     this.#tracing = tracing
@@ -325,6 +326,12 @@ class Server implements RunningServer {
       this.#log.error({ err: error }, `The ${kind} snapshot could not be written`)
     }
   }
+}
+
+/** Lines that each log has lost. */
+function lostLines({ logFiles = {}, console }: StartOptions): [log: string, lines: number][] {
+  const logs = console === undefined ? logFiles : { console, ...logFiles }
+  return Object.entries(logs).map(([name, { lost }]) => [name, lost])
 }
 
 /** Rejects when the signal is aborted. */

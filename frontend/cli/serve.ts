@@ -7,7 +7,7 @@ import { SnapshotStore } from '../config/snapshot-store.ts'
 import type { Settings } from '../config/settings.ts'
 import { createLogger, type ServerLog } from '../observe/logs/logger.ts'
 import type { ConsoleWriter } from '../observe/logs/console-writer.ts'
-import { endLogFiles, openLogFiles, type LogFiles } from '../observe/logs/log-files.ts'
+import { endLogFiles, openLogFiles, reopenLogFiles, type LogFiles } from '../observe/logs/log-files.ts'
 import type { RunningServer, StartServer } from '../server-api.ts'
 import { describeFailure, failureDetail } from './describe-failure.ts'
 import type { CliFlags } from './flags.ts'
@@ -15,7 +15,7 @@ import { ServerEntry, type Claim } from './server-entry.ts'
 import { PROCESS_TITLE } from './server-process.ts'
 import { namedConfig } from './servers.ts'
 import type { StartReporter } from './start-report.ts'
-import { aborted, watchStopSignals } from './stop-signals.ts'
+import { aborted, statusAfter, watchStopSignals, watchUserSignals } from './stop-signals.ts'
 
 /** Added to the drain timeout and the cancel grace, for closing listeners, workers and files. */
 const STOP_MARGIN_MS = 10_000
@@ -71,8 +71,7 @@ export async function serve(
     const { settings } = serving.loaded
     debug = settings.logLevel === 'debug'
     await reporter.tell({ type: 'starting', limitMs: startLimit(settings) })
-    await new ServingProcess(serving, reporter, console).run(loadServer)
-    return 0
+    return await new ServingProcess(serving, reporter, console).run(loadServer)
   } catch (error) {
     const detail = debug ? failureDetail(error) : undefined
     await reporter.tell({ type: 'failed', message: describeFailure(error), detail })
@@ -97,8 +96,8 @@ class ServingProcess {
     this.#log = createLogger({ level: logLevel, format: logFormat, console })
   }
 
-  /** @throws errors of the start */
-  async run(loadServer: () => Promise<StartServer>): Promise<void> {
+  /** @returns the exit status. @throws errors of the start */
+  async run(loadServer: () => Promise<StartServer>): Promise<number> {
     const { loaded, waits, keepsSnapshots, claims, config } = this.#serving
     const { settings } = loaded
     process.title = PROCESS_TITLE
@@ -108,6 +107,10 @@ class ServingProcess {
       const what = requests === undefined ? 'the start' : `running requests (${requests})`
       this.#log.log.warn(`Stopped by a second signal, without waiting for ${what}`)
       this.#endNow(status)
+    })
+    const unwatch = watchUserSignals(() => {
+      reopenLogFiles(this.#logFiles)
+      this.#log.log.info('The log files are opened again (SIGUSR1)')
     })
     process.on('uncaughtException', this.#onCrash)
     try {
@@ -126,6 +129,7 @@ class ServingProcess {
         log: this.#log.log,
         configuration: () => shownSettings(loaded),
         logFiles: this.#logFiles,
+        console: this.#console,
         logTail: this.#log.tail,
         signal: stop.signal,
         waitForModels: waits,
@@ -140,8 +144,9 @@ class ServingProcess {
       this.#sayStopping(this.#server.openRequests, settings.drainTimeout)
       await this.#server.close()
       this.#log.log.info('Stopped')
+      return statusAfter(stop.signal)
     } catch (error) {
-      if (stop.signal.aborted) return // a signal aborted the start
+      if (stop.signal.aborted) return statusAfter(stop.signal) // a signal aborted the start
       // The console has it from the reporter.
       this.#log.fileLog.error(`The start failed: ${describeFailure(error)}`)
       throw error
@@ -149,6 +154,7 @@ class ServingProcess {
       this.#entry?.remove()
       process.off('uncaughtException', this.#onCrash)
       stop.unwatch()
+      unwatch()
       this.#log.end()
       await endLogFiles(this.#logFiles)
     }
@@ -167,8 +173,7 @@ class ServingProcess {
   #openLogFiles(): void {
     this.#logFiles = openLogFiles(this.#serving.loaded.settings, (message) => this.#log.log.warn(message))
     this.#log.addFiles(this.#logFiles)
-    this.#console.onLoss = (why) =>
-      this.#log.log.warn(`Lines for the console are dropped, because ${why}; the server goes on`)
+    this.#console.warn = (message) => this.#log.log.warn(message)
   }
 
   async #announce(server: RunningServer): Promise<void> {

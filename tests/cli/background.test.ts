@@ -112,14 +112,19 @@ test('Ctrl-C calls a start off and leaves no process', async () => {
   expect(readdirSync(join(cli.folder, 'tmp'))).not.toContain('.model_server.pid')
 })
 
-test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s ends a foreground server well', async (signal) => {
+test.each([
+  ['SIGINT', 0],
+  ['SIGTERM', 0],
+  // A closed terminal: Restart=on-failure of systemd starts the server again.
+  ['SIGHUP', 129],
+] as const)('%s ends a foreground server well, with status %d', async (signal, expected) => {
   const cli = new Cli()
   const child = cli.spawn(['--start', '--foreground', '--model-store', 'store'])
   const end = finished(child)
   await wrote(child, 'Model server started.')
   child.kill(signal)
   const { status, out } = await end
-  expect(status).toBe(0)
+  expect(status).toBe(expected)
   expect(out).toContain(`Requests need a token: see key_file.json in ${cli.folder}`)
   expect(existsSync(cli.pidFile)).toBe(false)
 })

@@ -1,13 +1,24 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from '@jest/globals'
 import { createArchive } from '../../model-archiver/pack.ts'
 import { COUNT, countBody } from '../support/count.ts'
 import { RawRequest, rawRequest } from '../support/raw-http.ts'
-import { startServer, type Server } from '../support/server.ts'
+import { CLI, startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
-import { spawnSync } from '../support/tools.ts'
+import { spawn, spawnSync } from '../support/tools.ts'
 
 const DISK_MIB = 8
 const disks: string[] = []
@@ -107,6 +118,12 @@ needsDisk(
     expect((await rawRequest(server.ports.inference, '/predictions/hello', { body: 'x' })).body).toBe('hello')
     expect(snapshots(folder).length).toBeGreaterThan(before.length)
     const log = join(folder, 'logs', 'access_log.log')
+    // What could not be written has waited.
+    await server.until(
+      async () => readFileSync(log, 'utf8').split('GET /ping ').length,
+      (pings) => pings === 201,
+    )
+    expect(await server.metric('torchserve_ts_log_lines_lost_total')).toBe(0)
     const size = existsSync(log) ? readFileSync(log).length : 0
     await rawRequest(server.ports.inference, '/predictions/hello', { body: 'x' })
     await server.until(
@@ -116,3 +133,59 @@ needsDisk(
     expect(await server.stop()).toBe(0)
   },
 )
+
+const WAITING = 'Lines for the console wait: ENOSPC'
+const logged = (path: string): string => (existsSync(path) ? readFileSync(path, 'utf8') : '')
+
+needsDisk(`the file of the console goes on when its full disk has room again${title}`, async () => {
+  const folder = tempDir()
+  const ballast = join(disk!, 'ballast')
+  const path = join(disk!, 'console.log')
+  const console = openSync(path, 'a')
+  const config = ['inference', 'management', 'metrics'].map((name) => `${name}_address=http://127.0.0.1:0\n`)
+  writeFileSync(
+    join(folder, 'config.properties'),
+    `${config.join('')}grpc_inference_port=0\ngrpc_management_port=0\n`,
+  )
+  const flags = [
+    '--start',
+    '--foreground',
+    '--disable-token-auth',
+    '--ncs',
+    '--model-store',
+    '.',
+    '--ts-config',
+    'config.properties',
+  ]
+  const child = spawn(process.execPath, [CLI, ...flags], {
+    cwd: folder,
+    stdio: ['ignore', console, console],
+    env: { ...process.env, TEMP: folder },
+  })
+  closeSync(console)
+  const exit = once(child, 'exit')
+  const log = join(folder, 'logs', 'ts_log.log')
+  const has = async (file: string, text: string): Promise<void> => {
+    while (!logged(file).includes(text)) {
+      if (child.exitCode !== null) throw new Error(`It ended with ${child.exitCode}`)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+  try {
+    await has(path, 'Model server started.')
+    fill(ballast)
+    // The last page of the file has room for some lines.
+    while (!logged(log).includes(WAITING)) {
+      child.kill('SIGUSR1')
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    rmSync(ballast)
+    await has(path, WAITING)
+  } finally {
+    child.kill('SIGTERM')
+    await exit
+  }
+  const signals = (text: string): number => text.split('opened again (SIGUSR1)').length
+  expect(signals(logged(path))).toBe(signals(logged(log)))
+  expect(logged(path)).toMatch(/Stopped\n$/)
+})

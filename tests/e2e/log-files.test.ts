@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { once } from 'node:events'
@@ -181,6 +181,26 @@ test('a log folder that cannot be made is a warning, and the server serves', asy
   expect((await rawRequest(server.ports.inference, '/predictions/echo', { body: 'x' })).status).toBe(200)
   expect(await server.lines('access_log.log is not written: ENOTDIR')).toHaveLength(1)
   expect(readdirSync(join(server.folder, 'logs')).sort()).toEqual(['model_metrics.log', 'ts_metrics.log'])
+})
+
+test('SIGUSR1 opens the log files again and no inspector, SIGUSR2 does nothing', async () => {
+  const server = await startServer({ models: [ECHO] })
+  await server.ready('echo')
+  const ask = () => rawRequest(server.ports.inference, '/predictions/echo', { body: 'x' })
+  await ask()
+  const folder = join(server.folder, 'logs')
+  const names = readdirSync(folder).filter((name) => name.endsWith('.log'))
+  for (const name of names) renameSync(join(folder, name), join(folder, `${name}.1`))
+  server.process.kill('SIGUSR2')
+  server.process.kill('SIGUSR1')
+  await server.lines('The log files are opened again (SIGUSR1)')
+  expect(readdirSync(folder).filter((name) => name.endsWith('.log'))).toEqual(names)
+  expect(server.output.filter((line) => line.includes('Debugger'))).toEqual([])
+  await ask()
+  await withLine(server, 'access_log', /predictions/)
+  expect(readFileSync(join(folder, 'access_log.log.1'), 'utf8').split('/predictions/')).toHaveLength(2)
+  expect(await server.metric('torchserve_ts_log_lines_lost_total')).toBe(0)
+  expect(await server.stop()).toBe(0)
 })
 
 test('with the last line in a file the server has ended: nothing is lost by a stop', async () => {

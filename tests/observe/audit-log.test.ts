@@ -50,5 +50,7 @@ test.each([
 })
 
 test('the line for lines that a slow disk has lost is JSON too', () => {
-  expect(JSON.parse(droppedAuditLine(7))).toMatchObject({ detail: '7 lines dropped: the disk is too slow' })
+  expect(JSON.parse(droppedAuditLine(7, 'the disk is too slow'))).toMatchObject({
+    detail: '7 lines dropped: the disk is too slow',
+  })
 })

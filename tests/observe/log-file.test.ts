@@ -3,13 +3,18 @@ import { once } from 'node:events'
 import {
   closeSync,
   createReadStream,
+  existsSync,
   linkSync,
   mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
+  renameSync,
+  rmSync,
   rmdirSync,
   statSync,
+  symlinkSync,
+  truncateSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -244,6 +249,60 @@ test.each([100_000, 400_000])(
     expect(writtenIn(text) + droppedIn(text)).toBe(20_000)
   },
 )
+
+const NO_LINES = (text: string): string => text.replaceAll(LINE, '')
+
+test('a full disk stops no file: lines wait, further ones are lost and counted, one line reports them', async () => {
+  const path = join(tempDir(), 'some_log.log')
+  symlinkSync('/dev/full', path)
+  const { file, warnings } = open(path, { maxWaiting: 10 * LINE.length })
+  file.write(LINE)
+  await until(() => warnings.length > 0)
+  for (let n = 0; n < 30; n += 1) file.write(LINE)
+  expect([file.lost, warnings]).toEqual([20, [expect.stringContaining('ENOSPC')]])
+  rmSync(path) // there is room again
+  await until(() => existsSync(path) && readFileSync(path, 'utf8').includes('dropped'))
+  file.write(LINE)
+  await file.end()
+  const text = readFileSync(path, 'utf8')
+  expect(writtenIn(text)).toBe(12)
+  expect(NO_LINES(text)).toMatch(/^\S+ \[WARN \] main torchserve - 20 lines dropped: ENOSPC.*\n$/)
+  expect(file.lost).toBe(20)
+})
+
+test.each<[string, (path: string) => void]>([
+  ['moved', (path) => renameSync(path, `${path}.1`)],
+  [
+    'replaced, as logrotate does',
+    (path) => {
+      renameSync(path, `${path}.1`)
+      writeFileSync(path, '')
+    },
+  ],
+  ['deleted', (path) => rmSync(path)],
+  ['deleted with its folder', (path) => rmSync(join(path, '..'), { recursive: true })],
+  ['truncated', (path) => truncateSync(path)],
+])('a file that was %s gets the next line', async (_what, change) => {
+  const { file, path } = rig()
+  file.write('before\n')
+  await until(() => readFileSync(path, 'utf8') === 'before\n')
+  change(path)
+  file.write('after\n')
+  await file.end()
+  expect(readFileSync(path, 'utf8')).toBe('after\n')
+})
+
+test('a file is opened again when its owner asks, and its compressed predecessor gets nothing more', async () => {
+  const { file, path } = rig()
+  file.write('before\n')
+  await until(() => readFileSync(path, 'utf8') === 'before\n')
+  renameSync(path, `${path}.1`)
+  file.reopen()
+  expect(readFileSync(path, 'utf8')).toBe('')
+  file.write('after\n')
+  await file.end()
+  expect([readFileSync(`${path}.1`, 'utf8'), readFileSync(path, 'utf8')]).toEqual(['before\n', 'after\n'])
+})
 
 test('what was dropped is said at the exit of the process, too', () => {
   const { file, path } = rig({ maxWaiting: 10 })

@@ -116,8 +116,8 @@ export function outcomeOf(
   return { outcome: REFUSALS.has(error.code) ? 'refused' : 'failed', code: error.code }
 }
 
-/** In the place of lines for which the disk was too slow. */
-export function droppedAuditLine(count: number): string {
-  const detail = `${count} lines dropped: the disk is too slow`
+/** In the place of lines that were lost. */
+export function droppedAuditLine(count: number, why: string): string {
+  const detail = `${count} lines dropped: ${why}`
   return jsonLine({ time: new Date().toISOString(), event: 'left out', detail })
 }

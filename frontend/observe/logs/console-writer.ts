@@ -5,9 +5,14 @@ import { startTimer } from '../../../common/timer.ts'
 
 /** Maximum characters waiting for a stuck reader; further lines are dropped and counted. */
 const MAX_WAITING = 8 * 1024 * 1024
-/** A reader that takes nothing is tried again after this time, then after twice that, up to the limit. */
+const NOT_READ = 'nobody read the console'
+/** What cannot be written is tried again after this time, then after twice that, up to the limit. */
 const RETRY_MS = 1
 const MAX_RETRY_MS = 100
+/** Milliseconds between two warnings. */
+const WARN_PAUSE_MS = 60_000
+/** Errors of a pipe, socket or terminal whose other end has gone. */
+const GONE: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET', 'EIO', 'EBADF', 'ENXIO'])
 /** Milliseconds that writing the last lines may take. */
 const END_MS = 1000
 
@@ -18,18 +23,22 @@ interface ConsoleWriterOptions {
 
 /**
  * stdout or stderr of a server, which must outlive whoever reads them: a write never blocks, neither the
- * event loop nor the end of the process. A reader that has gone gets nothing more; for one that does not
- * read, lines wait up to a limit.
+ * event loop nor the end of the process. A reader that has gone gets nothing more. Lines wait up to a limit
+ * for a reader that does not read, and for a file on a full disk.
  */
 export class ConsoleWriter implements LineWriter {
-  /** Called once, with the reason, when lines are lost. */
-  onLoss: ((why: string) => void) | undefined
+  /** Called when lines cannot be written, at most once a minute. */
+  warn: ((message: string) => void) | undefined
   readonly #fd: number
   readonly #maxWaiting: number
   #waiting = ''
   /** Bytes that a write has begun with. */
   #leaving = 0
-  #dropped = 0
+  #lost = 0
+  /** Those that the console does not report yet. */
+  #untold = 0
+  #why = NOT_READ
+  #lastWarning = -Infinity
   #writing = false
   #ended = false
   #onIdle: (() => void) | undefined
@@ -40,11 +49,20 @@ export class ConsoleWriter implements LineWriter {
     process.once('exit', this.#endNow)
   }
 
+  /** Lines that nobody gets. */
+  get lost(): number {
+    return this.#lost
+  }
+
   write(line: string): void {
-    if (this.#ended) return
+    if (this.#ended) {
+      this.#lost += 1
+      return
+    }
     if (this.#leaving + this.#waiting.length + line.length > this.#maxWaiting) {
-      this.#dropped += 1
-      this.#lose('nobody reads them')
+      this.#lost += 1
+      this.#untold += 1
+      this.#warn(`Lines for the console are dropped: ${this.#why}`)
       return
     }
     this.#waiting += line
@@ -77,10 +95,10 @@ export class ConsoleWriter implements LineWriter {
   }
 
   #flush(): void {
-    const lost = this.#dropped === 0 ? '' : droppedLine(this.#dropped, 'nobody read the console')
+    const lost = this.#untold === 0 ? '' : droppedLine(this.#untold, this.#why)
     const bytes = Buffer.from(this.#waiting + lost)
     this.#waiting = ''
-    this.#dropped = 0
+    this.#untold = 0
     this.#writing = true
     this.#leaving = bytes.byteLength
     this.#writeRest(bytes, 0)
@@ -89,9 +107,7 @@ export class ConsoleWriter implements LineWriter {
   #writeRest(bytes: Buffer, from: number, retryMs = RETRY_MS): void {
     write(this.#fd, bytes, from, bytes.byteLength - from, null, (error, written) => {
       if (this.#ended) return
-      const next = Math.min(retryMs * 2, MAX_RETRY_MS)
-      if (error?.code === 'EAGAIN') startTimer(() => this.#writeRest(bytes, from, next), retryMs).unref()
-      else if (error !== null) this.#failed(error)
+      if (error !== null) this.#failed(error, bytes, from, retryMs)
       else if (from + written < bytes.byteLength) this.#writeRest(bytes, from + written)
       else this.#written()
     })
@@ -100,22 +116,30 @@ export class ConsoleWriter implements LineWriter {
   #written(): void {
     this.#writing = false
     this.#leaving = 0
-    if (this.#waiting !== '' || this.#dropped > 0) this.#flush()
+    if (this.#waiting !== '' || this.#untold > 0) this.#flush()
     else this.#onIdle?.()
   }
 
-  /** A broken pipe, a terminal that hung up, a full disk: the log files are left. */
-  #failed(error: NodeJS.ErrnoException): void {
-    this.#waiting = ''
-    this.#endNow()
-    this.#onIdle?.()
-    this.#lose(error.code === 'EPIPE' ? 'their reader has closed its end' : error.message)
+  #failed(error: NodeJS.ErrnoException, bytes: Buffer, from: number, retryMs: number): void {
+    if (GONE.has(error.code)) {
+      this.#waiting = ''
+      this.#endNow()
+      this.#onIdle?.()
+      const why = error.code === 'EPIPE' ? 'its reader has closed its end' : error.message
+      this.#warn(`Lines for the console are dropped: ${why}`)
+      return
+    }
+    this.#why = error.code === 'EAGAIN' ? NOT_READ : error.message
+    if (error.code !== 'EAGAIN') this.#warn(`Lines for the console wait: ${error.message}`)
+    const next = Math.min(retryMs * 2, MAX_RETRY_MS)
+    startTimer(() => this.#writeRest(bytes, from, next), retryMs).unref()
   }
 
-  #lose(why: string): void {
-    const tell = this.onLoss
-    this.onLoss = undefined
-    tell?.(why)
+  #warn(message: string): void {
+    const now = performance.now()
+    if (now - this.#lastWarning < WARN_PAUSE_MS) return
+    this.#lastWarning = now
+    this.warn?.(message)
   }
 }
 

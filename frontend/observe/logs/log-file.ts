@@ -1,4 +1,4 @@
-import { closeSync, fchmodSync, fstatSync, openSync, write, writeSync } from 'node:fs'
+import { closeSync, fchmodSync, fstatSync, openSync, statSync, write, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Allowance } from '../../../common/allowance.ts'
 import { makeFolderSync } from '../../../common/make-folder.ts'
@@ -20,10 +20,10 @@ export interface LogFileOptions {
   maxBytes?: number
   /** Bytes that rolled files may have; the oldest are removed first. Default 1 GiB. */
   keepBytes?: number
-  /** Maximum characters waiting for the disk; further lines are dropped and counted. Default 8 Mi. */
+  /** Maximum characters waiting for the disk; further lines are lost and counted. Default 8 Mi. */
   maxWaiting?: number
-  /** The line for lines that were dropped, with its line end. Default: one of the server's log. */
-  droppedLine?: (count: number) => string
+  /** The line that reports lost lines, with its line end. Default: one of the server's log. */
+  droppedLine?: (count: number, why: string) => string
   /** Called when the file cannot be written, at most once a minute. */
   warn: (message: string) => void
 }
@@ -35,11 +35,14 @@ const MAX_WAITING = 8 * 1024 * 1024
 const PAUSE_MS = 50
 const BURST = 20
 const WARN_PAUSE_MS = 60_000
+/** Milliseconds after which a write that failed is tried again. */
+const RETRY_MS = 1_000
 
 /**
  * A log file with asynchronous writes. A quiet log writes in the same turn of the event loop, so that the
  * line is there when the client reads the file after its answer; a busy one writes every 50 ms. Lines wait in
- * memory, up to a limit, while a write runs. At 100 MB and at midnight the file is rolled and compressed.
+ * memory, up to a limit, while a write runs or the disk is full. At 100 MB and at midnight the file is rolled
+ * and compressed. A file that was moved or deleted is opened again before the next write.
  */
 export class LogFile implements LineWriter {
   readonly #path: string
@@ -48,12 +51,21 @@ export class LogFile implements LineWriter {
   #size = 0
   #day = 0
   readonly #waiting = new WaitingText()
-  #dropped = 0
+  #lost = 0
+  /** Those of them that the file does not report yet. */
+  #untold = 0
+  #why = ''
+  /** Why the last write failed, until one succeeds. */
+  #failure: string | undefined
   #writing = false
+  /** What a failed write has left, while it waits to be tried again. */
+  #rest: Buffer | undefined
   readonly #writes = new Allowance(PAUSE_MS, BURST)
   #timer: NodeJS.Timeout | undefined
   /** A write is scheduled for the end of the current turn. */
   #due = false
+  /** Descriptors of moved files that a write still uses. */
+  readonly #leaving: number[] = []
   #lastWarning = -Infinity
   #compressing = Promise.resolve()
   #onIdle: (() => void) | undefined
@@ -62,21 +74,43 @@ export class LogFile implements LineWriter {
   constructor(path: string, options: LogFileOptions) {
     this.#path = path
     const limits = { maxBytes: MAX_BYTES, keepBytes: KEEP_BYTES, maxWaiting: MAX_WAITING }
-    this.#options = { ...limits, droppedLine: tooSlow, ...options }
+    this.#options = { ...limits, droppedLine, ...options }
     makeFolderSync(dirname(path))
     this.#fd = this.#open()
     if (leftAside(path).length > 0) this.#compress()
     process.once('exit', this.endNow)
   }
 
+  /** Lines that are in no file, because the disk was too slow, or full for too long. */
+  get lost(): number {
+    return this.#lost
+  }
+
   write(line: string): void {
     if (this.#waiting.size + line.length > this.#options.maxWaiting) {
-      this.#dropped += 1
+      this.#lost += 1
+      this.#untold += 1
+      this.#why = this.#failure ?? 'the disk is too slow'
       return
     }
     this.#waiting.add(line)
     if (this.#waiting.isFull && !this.#writing) this.#flush()
     if (this.#timer === undefined && !this.#due && !this.#writing) this.#writeSoon()
+  }
+
+  /** Opens the file by its name again, because another program moves log files. */
+  reopen(): void {
+    if (this.#fd === -1) return
+    try {
+      makeFolderSync(dirname(this.#path))
+      const before = this.#fd
+      this.#fd = this.#open()
+      // A write that runs goes to the end of the file that was moved.
+      if (this.#writing && this.#rest === undefined) this.#leaving.push(before)
+      else closeSync(before)
+    } catch (error) {
+      this.#warn(error as Error)
+    }
   }
 
   /** Writes waiting lines and closes the file. Drops later lines. */
@@ -97,7 +131,8 @@ export class LogFile implements LineWriter {
     process.off('exit', this.endNow)
     clearTimeout(this.#timer)
     try {
-      this.#tellDropped()
+      this.#tellLost()
+      if (this.#rest !== undefined) writeSync(this.#fd, this.#rest)
       writeSync(this.#fd, this.#waiting.take())
       closeSync(this.#fd)
     } catch {
@@ -121,7 +156,8 @@ export class LogFile implements LineWriter {
     if (this.#fd === -1) return
     // After much text at once, lines would wait for as many pauses as it took writes.
     if (!this.#waiting.isFull) this.#writes.use()
-    this.#tellDropped()
+    if (this.#isGone()) this.reopen()
+    this.#tellLost()
     const bytes = this.#waiting.take()
     if (this.#mustRoll(bytes.byteLength)) this.#roll()
     this.#writing = true
@@ -130,16 +166,46 @@ export class LogFile implements LineWriter {
 
   #writeRest(bytes: Buffer, from: number): void {
     write(this.#fd, bytes, from, bytes.byteLength - from, null, (error, written) => {
+      for (const fd of this.#leaving.splice(0)) closeSync(fd)
       if (this.#fd === -1) return
-      if (error !== null) this.#warn(error)
+      if (error !== null) {
+        this.#failed(error, bytes, from)
+        return
+      }
       this.#size += written
-      if (error === null && from + written < bytes.byteLength) {
+      if (from + written < bytes.byteLength) {
         this.#writeRest(bytes, from + written)
         return
       }
       this.#waiting.giveBack(bytes)
+      this.#failure = undefined
       this.#written()
     })
+  }
+
+  /** A full disk, for example: nothing is lost while there is room for lines in memory. */
+  #failed(error: Error, bytes: Buffer, from: number): void {
+    this.#warn(error)
+    this.#failure = error.message
+    this.#rest = bytes.subarray(from)
+    this.#timer = setTimeout(() => {
+      this.#rest = undefined
+      this.#timer = undefined
+      if (this.#isGone()) this.reopen()
+      this.#writeRest(bytes, from)
+    }, RETRY_MS).unref()
+  }
+
+  /** Whether another file, or none, has the name of this one. Takes over the size of a truncated file. */
+  #isGone(): boolean {
+    const own = fstatSync(this.#fd)
+    this.#size = Math.min(this.#size, own.size)
+    try {
+      const { ino, dev } = statSync(this.#path)
+      return ino !== own.ino || dev !== own.dev
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code === 'ENOENT'
+    }
   }
 
   #written(): void {
@@ -149,10 +215,10 @@ export class LogFile implements LineWriter {
     else this.#writeSoon()
   }
 
-  #tellDropped(): void {
-    if (this.#dropped === 0) return
-    this.#waiting.add(this.#options.droppedLine(this.#dropped))
-    this.#dropped = 0
+  #tellLost(): void {
+    if (this.#untold === 0) return
+    this.#waiting.add(this.#options.droppedLine(this.#untold, this.#why))
+    this.#untold = 0
   }
 
   #mustRoll(bytes: number): boolean {
@@ -218,10 +284,6 @@ export class LogFile implements LineWriter {
 /** A line of the server's log, with its line end. */
 export function droppedLine(count: number, why: string): string {
   return `${localTime(Date.now())} [WARN ] main torchserve - ${count} lines dropped: ${why}\n`
-}
-
-function tooSlow(count: number): string {
-  return droppedLine(count, 'the disk is too slow')
 }
 
 /** Everybody could read the files of earlier versions. A pipe or a terminal stays unchanged. */

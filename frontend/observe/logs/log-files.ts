@@ -28,6 +28,11 @@ export function openLogFiles(
   return files
 }
 
+/** Opens each file by its name again: a program such as logrotate has moved them. */
+export function reopenLogFiles(files: LogFiles): void {
+  for (const file of Object.values(files)) file.reopen()
+}
+
 /** Milliseconds that writing the last lines may take. */
 const END_MS = 1000
 

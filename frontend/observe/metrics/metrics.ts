@@ -20,6 +20,8 @@ export interface MetricsOptions {
   autoDetect: boolean
   /** Files ts_metrics.log and model_metrics.log; undefined: not written. */
   files: { server?: LineWriter; handlers?: LineWriter }
+  /** Lines that each log has lost; absent: no logs. */
+  lostLines?: () => Iterable<readonly [log: string, lines: number]>
   /** Gets each message once. */
   warn: (message: string) => void
 }
@@ -64,7 +66,7 @@ export class Metrics {
       create: (spec) => this.#family(spec, this.#lines.handlers),
       warn,
     })
-    for (const family of ownFamilies(this.#models, this.refusals)) {
+    for (const family of ownFamilies(this.#models, this.refusals, options.lostLines)) {
       if (this.#page.add(family) !== undefined)
         warn(`Metric ${family.name} must have another name: the server uses this one`)
     }

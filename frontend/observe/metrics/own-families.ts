@@ -8,6 +8,7 @@ import type { KindTally, Outcome, RequestKind } from './tally.ts'
 /** Adds a value to the sample with the same labels: see `labelText`. */
 type Add<Value> = (labels: string, value: Value) => void
 type Models = Iterable<ModelMetrics>
+type LostLines = () => Iterable<readonly [log: string, lines: number]>
 
 const KINDS = ['stream', 'unary'] as const satisfies readonly RequestKind[]
 const OUTCOMES = ['finished', 'failed', 'cancelled', 'timed_out'] as const satisfies readonly Outcome[]
@@ -15,10 +16,22 @@ const KIND = textsOf('kind', KINDS)
 const OUTCOME = textsOf('outcome', OUTCOMES)
 
 /** This server's own metrics. Names start with `torchserve_ts_`; values are read for each page. */
-export function ownFamilies(models: Models, refusals: Refusals): PageFamily[] {
+export function ownFamilies(
+  models: Models,
+  refusals: Refusals,
+  lostLines: LostLines = () => [],
+): PageFamily[] {
   return [
     ...counters(models),
     ...refusalCounters(refusals),
+    numbers(
+      'log_lines_lost_total',
+      'counter',
+      'Lines that a log lost: full disk, slow disk or reader',
+      (add) => {
+        for (const [log, lines] of lostLines()) add(labelText(['log'], [log]), lines)
+      },
+    ),
     ...gauges(models),
     byKind(
       models,
