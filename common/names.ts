@@ -1,3 +1,5 @@
+import { quoted } from './escape-controls.ts'
+
 /** The one rule for what models, versions, workflows and downloaded archives may be called. */
 
 const MAX_NAME = 128
@@ -22,13 +24,5 @@ export function isName(text: string): boolean {
  * @param what it names, at the beginning of the sentence: `Model name`
  */
 export function nameProblem(what: string, text: string): string | undefined {
-  return isName(text) ? undefined : `${what} ${shown(text)} must ${NAME_RULE}.`
-}
-
-/** Quoted, without control characters and not endless. */
-function shown(text: string): string {
-  return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text).replace(
-    /[\u007f-\u009f\u2028\u2029]/g,
-    (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
+  return isName(text) ? undefined : `${what} ${quoted(text, 60)} must ${NAME_RULE}.`
 }

@@ -1,3 +1,5 @@
+import { INVISIBLE, quoted } from '../common/escape-controls.ts'
+
 /**
  * Names allowed in archives. Such a name stays inside the folder it is unpacked into, on every platform, and
  * means the same file on case-sensitive and case-insensitive disks.
@@ -9,7 +11,9 @@ const MAX_DEPTH = 64
 
 /** Device names of Windows, with any extension. */
 const DEVICE = /^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)( *\..*)?$/i
-const CONTROL = /[\u0000-\u001f\u007f]/
+
+/** How the refusal of a name ends. */
+export const INVISIBLE_NAME = 'the name has control characters or marks of direction'
 
 /**
  * Why an entry's name is refused, as the end of a sentence; undefined when it is safe.
@@ -17,7 +21,7 @@ const CONTROL = /[\u0000-\u001f\u007f]/
  */
 export function entryNameProblem(name: string): string | undefined {
   if (name === '') return 'the name is empty'
-  if (CONTROL.test(name)) return 'the name has control characters'
+  if (INVISIBLE.test(name)) return INVISIBLE_NAME
   if (name.includes('\\')) return 'the name has a backslash'
   if (name.startsWith('/')) return 'the name is absolute'
   if (/^[a-z]:/i.test(name)) return 'the name starts with a drive'
@@ -44,7 +48,7 @@ function partProblem(part: string): string | undefined {
   return undefined
 }
 
-/** A name for messages: quoted, without control characters, of limited length. */
+/** A name for messages. */
 export function shownName(name: string): string {
-  return JSON.stringify(name.length > 200 ? `${name.slice(0, 200)}…` : name)
+  return quoted(name, 200)
 }

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import * as zlib from 'node:zlib'
 import yauzl, { type Entry, type ZipFile } from 'yauzl'
 import { EntryGuard, refusedEntry } from './entry-guard.ts'
-import { shownName } from './entry-names.ts'
+import { INVISIBLE_NAME, shownName } from './entry-names.ts'
 import { EntryWriter } from './entry-writer.ts'
 import type { HashedFile } from './hashed-file.ts'
 import type { UnpackBudget } from './unpack-budget.ts'
@@ -50,6 +50,9 @@ async function judge(zip: ZipFile, budget: UnpackBudget): Promise<void> {
   for await (const entry of zip.eachEntry()) {
     const name = nameOf(entry)
     const isFolder = name.endsWith('/')
+    // Before CP437 becomes text: there 0x01 is a smiley.
+    if (entry.fileNameRaw.some((byte) => byte < 0x20 || byte === 0x7f))
+      throw refusedEntry(name, INVISIBLE_NAME)
     refuseKind(name, entry, isFolder)
     guard.admit(name, isFolder ? 'folder' : 'file', entry.uncompressedSize)
     if (!isFolder && !entry.canDecodeFileData())

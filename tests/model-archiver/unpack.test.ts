@@ -116,6 +116,15 @@ describe.each([
 })
 
 describe('zip', () => {
+  test('refuses control characters in the bytes of a name, which CP437 shows as signs', async () => {
+    for (const letter of ['\u0001', '\n', '\u001b', '\u007f'])
+      for (const flags of [0, 0x800]) {
+        const error = await refused(rawZip([{ name: `a${letter}b.py`, content: 'x', flags }]))
+        expect(error.message).toMatch(/is refused: the name has control characters or marks of direction\.$/)
+      }
+    expect(readdirSync(await unpack(rawZip([{ name: 'naïve', content: 'x', flags: 0 }])))).toEqual(['na├»ve'])
+  })
+
   test('refuses an absolute name', async () => {
     expect((await refused(rawZip([{ name: '/tmp/evil', content: 'x' }]))).message).toBe(
       'Archive entry "/tmp/evil" is refused: the name is absolute.',
