@@ -35,7 +35,7 @@ import type { RunningServer, ServerStatus, StartOptions } from './server-api.ts'
 import { Devices } from './workers/devices.ts'
 import { findGpus, gpuUsage } from './workers/gpus.ts'
 import { Pool } from './workers/pool.ts'
-import { createSocketDir } from './workers/socket-dir.ts'
+import { createSocketDir, type SocketDir } from './workers/socket-dir.ts'
 import type { WorkerOutput } from './workers/worker-state.ts'
 import { oldestFirst, openRequest } from './watch/open-request.ts'
 import { Viewers } from './watch/viewers.ts'
@@ -97,7 +97,7 @@ class Server implements RunningServer {
   readonly #metrics: Metrics
   readonly #jobs = new JobIndex()
   readonly #system: SystemMetrics
-  readonly #sockets: ReturnType<typeof createSocketDir>
+  readonly #sockets: SocketDir
   readonly #models: ModelManager
   readonly #toLoad: ModelsToLoad
   readonly #workflows: WorkflowManager
@@ -307,7 +307,7 @@ class Server implements RunningServer {
     this.#audit?.close()
     this.#system.stop()
     this.#metrics.close()
-    this.#sockets.remove()
+    this.#sockets.remove((line) => this.#log.warn(line))
     this.#tokens?.close()
   }
 

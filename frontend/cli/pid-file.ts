@@ -99,9 +99,16 @@ export function rewritePidFile(path: string, record: PidRecord): void {
   }
 }
 
-/** Removes the file if it still belongs to this process. */
-export function removePidFile(path: string, pid: number): void {
-  if (readRecord(path)?.pid === pid) rmSync(path, { force: true })
+/**
+ * Removes the file if it still belongs to this process. Never throws.
+ * @param left is told why it could not be removed
+ */
+export function removePidFile(path: string, pid: number, left?: (line: string) => void): void {
+  try {
+    if (readRecord(path)?.pid === pid) rmSync(path, { force: true })
+  } catch (error) {
+    left?.(`${path} is left behind: ${(error as Error).message}`)
+  }
 }
 
 /** The folder may be everybody's (/tmp): a name that nobody can foresee, and never through a link. */

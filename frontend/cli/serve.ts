@@ -113,11 +113,13 @@ class ServingProcess {
       this.#log.log.info('The log files are opened again (SIGUSR1)')
     })
     process.on('uncaughtException', this.#onCrash)
+    let hasStarted = false
     try {
       const stopMs = stopLimit(settings)
       this.#entry = new ServerEntry(settings.tempDir, {
         stopMs,
         claims,
+        warn: (line) => this.#log.log.warn(line),
         ...(config !== undefined && { config }),
       })
       this.#openLogFiles()
@@ -139,6 +141,7 @@ class ServingProcess {
       })
       await this.#entry.tell(this.#server)
       await this.#announce(this.#server)
+      hasStarted = true
       await aborted(stop.signal)
       this.#entry.markStopping()
       this.#sayStopping(this.#server.openRequests, settings.drainTimeout)
@@ -146,9 +149,9 @@ class ServingProcess {
       this.#log.log.info('Stopped')
       return statusAfter(stop.signal)
     } catch (error) {
-      if (stop.signal.aborted) return statusAfter(stop.signal) // a signal aborted the start
+      if (stop.signal.aborted && !hasStarted) return statusAfter(stop.signal) // a signal aborted the start
       // The console has it from the reporter.
-      this.#log.fileLog.error(`The start failed: ${describeFailure(error)}`)
+      this.#log.fileLog.error(`The ${hasStarted ? 'stop' : 'start'} failed: ${describeFailure(error)}`)
       throw error
     } finally {
       this.#entry?.remove()

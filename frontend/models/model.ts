@@ -1,6 +1,6 @@
-import { rmSync } from 'node:fs'
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
 import { ServeError } from '../../common/errors.ts'
+import { removeSync } from '../../common/remove-sync.ts'
 import { hasTensorMethod, type NativeMethod } from '../../common/handler-methods.ts'
 import type { ModelMetrics } from '../observe/metrics/model-metrics.ts'
 import type { Tracing } from '../observe/traces/tracing.ts'
@@ -283,7 +283,7 @@ export class Model {
   kill(): Promise<void> {
     this.#autoscaler?.stop()
     const ended = this.workers.kill()
-    rmSync(this.prepared.workDir, { recursive: true, force: true })
+    removeSync(this.prepared.workDir)
     return ended
   }
 

@@ -1,26 +1,28 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
 import { makeFolderSync } from '../../common/make-folder.ts'
+import { removeSync } from '../../common/remove-sync.ts'
 
 /** Maximum path length of a Unix socket on Linux (macOS: 103), less the file name. */
 const MAX_DIR_BYTES = 103 - 24
+
+export interface SocketDir {
+  readonly path: string
+  /** Removes it; see `removeSync`. */
+  remove(left: (line: string) => void): void
+}
 
 /**
  * Creates a folder for worker sockets that only the server's user can enter (mkdtemp sets mode 0700). It is
  * below `tempDir`, or below /tmp if that path is too long for a socket.
  * @throws ServeError CONFIG when `tempDir` cannot be made; errors of the file system
  */
-export function createSocketDir(tempDir: string): { path: string; remove: () => void } {
+export function createSocketDir(tempDir: string): SocketDir {
   makeTempDir(tempDir)
   const parent = Buffer.byteLength(tempDir) > MAX_DIR_BYTES - 'ts-XXXXXX/'.length ? '/tmp' : tempDir
   const path = mkdtempSync(join(parent, 'ts-'))
-  return {
-    path,
-    remove: () => {
-      rmSync(path, { recursive: true, force: true })
-    },
-  }
+  return { path, remove: (left) => removeSync(path, left) }
 }
 
 function makeTempDir(path: string): void {

@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs'
+import { removeSync } from '../../common/remove-sync.ts'
 import { removeDownload } from '../../model-archiver/download-signature.ts'
 import type { PreparedWorkflow } from '../../model-archiver/prepare-workflow.ts'
 import type { ServeError } from '../../common/errors.ts'
@@ -104,6 +104,6 @@ export class Workflow {
 
   /** Removes the unpacked files, synchronously. */
   kill(): void {
-    rmSync(this.#options.prepared.workDir, { recursive: true, force: true })
+    removeSync(this.#options.prepared.workDir)
   }
 }
