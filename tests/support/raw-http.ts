@@ -5,6 +5,8 @@ import { connect, type Socket } from 'node:net'
  */
 export interface RawResponse {
   status: number
+  /** The phrase behind the status. */
+  reason: string
   /** Names in lower case. */
   headers: Record<string, string>
   chunks: Buffer[]
@@ -27,7 +29,7 @@ export class RawRequest {
   readonly chunks: Buffer[] = []
   readonly #waiting: { count: number; resolve: () => void; reject: (error: Error) => void }[] = []
   #rest = Buffer.alloc(0)
-  #head: { status: number; headers: Record<string, string> } | undefined
+  #head: Pick<RawResponse, 'status' | 'reason' | 'headers'> | undefined
   #complete = false
   #finish!: (response: RawResponse) => void
 
@@ -76,7 +78,7 @@ export class RawRequest {
     if (this.#complete) this.socket.destroy()
   }
 
-  #readHead(): { status: number; headers: Record<string, string> } | undefined {
+  #readHead(): Pick<RawResponse, 'status' | 'reason' | 'headers'> | undefined {
     const end = this.#rest.indexOf('\r\n\r\n')
     if (end < 0) return undefined
     const [status = '', ...lines] = this.#rest.subarray(0, end).toString('latin1').split('\r\n')
@@ -85,7 +87,8 @@ export class RawRequest {
       const colon = line.indexOf(':')
       return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()] as const
     })
-    return { status: Number(status.split(' ')[1]), headers: Object.fromEntries(headers) }
+    const [, code, ...reason] = status.split(' ')
+    return { status: Number(code), reason: reason.join(' '), headers: Object.fromEntries(headers) }
   }
 
   #readChunks(): void {
@@ -119,6 +122,7 @@ export class RawRequest {
     for (const { count, reject } of this.#waiting) reject(new Error(`The answer ended before chunk ${count}`))
     this.#finish({
       status: this.#head?.status ?? 0,
+      reason: this.#head?.reason ?? '',
       headers: this.#head?.headers ?? {},
       chunks: this.chunks,
       complete: this.#complete,

@@ -6,7 +6,6 @@ import { delimiter, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { freePorts } from '../ports.ts'
 import { RawRequest, rawRequest } from '../raw-http.ts'
-import type { InferencePorts } from './exchanges.ts'
 import type { TestPython } from './environments.ts'
 import { spawn, execa } from '../tools.ts'
 
@@ -21,13 +20,13 @@ export async function hasJava(): Promise<boolean> {
   return !failed
 }
 
-/** TorchServe itself, with all models of a store, on free ports. */
+/** TorchServe itself, on free ports. */
 export class TorchServe {
-  readonly ports: InferencePorts
+  readonly ports: Record<(typeof NAMES)[number], number>
   readonly #child: ChildProcess
   readonly #output: string[]
 
-  private constructor(child: ChildProcess, ports: InferencePorts, output: string[]) {
+  private constructor(child: ChildProcess, ports: TorchServe['ports'], output: string[]) {
     this.#child = child
     this.ports = ports
     this.#output = output
@@ -35,7 +34,7 @@ export class TorchServe {
 
   /**
    * @param folder for its configuration, logs and temporary files; short, for sockets lie below it
-   * @param models names that must be ready
+   * @param models names of all models of the store; none: it loads none
    * @param env variables beside its own
    */
   static async start(
@@ -53,7 +52,8 @@ export class TorchServe {
       join(bin, 'torchserve'),
       [
         ...['--start', '--foreground', '--ncs', '--ts-config', config, '--model-store', store],
-        ...['--models', 'all', '--disable-token-auth', '--enable-model-api'],
+        ...(models.length === 0 ? [] : ['--models', 'all']),
+        ...['--disable-token-auth', '--enable-model-api'],
       ],
       {
         cwd: folder,
