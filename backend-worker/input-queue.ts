@@ -9,7 +9,7 @@ export class InputQueue implements AsyncIterable<Uint8Array> {
   #error: Error | undefined
   #wake: (() => void) | undefined
 
-  /** `onTaken` is called for each input that the handler takes. */
+  /** `onTaken` is called for each input that the handler asks for, before it is there. */
   constructor(onTaken: () => void) {
     this.#onTaken = onTaken
   }
@@ -35,19 +35,21 @@ export class InputQueue implements AsyncIterable<Uint8Array> {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
     for (;;) {
-      if (this.#error !== undefined) throw this.#error
-      const next = this.#waiting.shift()
-      if (next !== undefined) {
-        this.#onTaken()
-        yield next
-      } else if (this.#ended) {
-        return
-      } else {
+      if (!this.#isOver) this.#onTaken()
+      while (this.#waiting.length === 0 && !this.#isOver)
         await new Promise<void>((resolve) => {
           this.#wake = resolve
         })
-      }
+      if (this.#error !== undefined) throw this.#error
+      const next = this.#waiting.shift()
+      if (next === undefined) return
+      yield next
     }
+  }
+
+  /** Whether no input is left, and none will come. */
+  get #isOver(): boolean {
+    return this.#waiting.length === 0 && (this.#ended || this.#error !== undefined)
   }
 
   #wakeUp(): void {

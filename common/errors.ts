@@ -49,6 +49,7 @@ export const ERROR_CODES = [
   'RESPONSE_TIMEOUT', // no first response, or too long a gap between two items
   'REQUEST_TIMEOUT', // the whole request took longer than its limit
   'DEADLINE_EXCEEDED', // the client's own deadline passed
+  'CLIENT_STALLED', // the client did not read its answer, or send its next input, within a time limit
   'CLEANUP_TIMEOUT', // workers did not end in time
   'CANCELLED', // the client disconnected, or the request was cancelled
   // the worker and its handler

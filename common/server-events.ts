@@ -87,6 +87,7 @@ export interface OutcomeCounts {
   failed: number
   cancelled: number
   timed_out: number
+  client_stalled: number
 }
 
 /** `counts[i]` values are at most `bounds[i]` and above the bound before; the last count is above all. */

@@ -63,7 +63,7 @@ function totalsOf({ at, models }: OverviewEvent): Totals {
 /** Requests of a version that have ended. */
 export function endedOf({ counts: { unary, stream } }: ModelOverview): number {
   return [unary, stream].reduce(
-    (sum, each) => sum + each.finished + each.failed + each.cancelled + each.timed_out,
+    (sum, each) => Object.values<number>({ ...each }).reduce((all, count) => all + count, sum),
     0,
   )
 }

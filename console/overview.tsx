@@ -159,11 +159,12 @@ function Fact({ name, value }: { name: string; value: string }): JSX.Element {
   )
 }
 
-function outcomes({ finished, failed, cancelled, timed_out }: OutcomeCounts): string {
+function outcomes({ finished, failed, cancelled, timed_out, client_stalled }: OutcomeCounts): string {
   const parts: [number, string][] = [
     [failed, 'failed'],
     [cancelled, 'cancelled'],
     [timed_out, 'timed out'],
+    [client_stalled, 'stalled by the client'],
   ]
   const others = parts.filter(([count]) => count > 0).map(([count, word]) => `, ${number(count)} ${word}`)
   return `${number(finished)} finished${others.join('')}`

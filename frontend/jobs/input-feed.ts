@@ -12,4 +12,6 @@ export interface InputFeed {
   connect(port: InputPort): void
   /** The handler has asked for this many inputs. */
   taken(inputs: number): void
+  /** Whether the handler waits for an input that the client has not sent. */
+  readonly waitsForClient: boolean
 }

@@ -92,7 +92,7 @@ export function jobLimits(timeouts: JobTimeouts): JobLimits {
   }
 }
 
-/** How a job ended: with a response, with an error, cancelled by its client, or by a time limit. */
+/** How a job ended: with a response or an error, cancelled by its client, or by a time limit. */
 export type JobOutcome = Outcome
 
 /** Why a job with running work was given up. */
@@ -110,6 +110,13 @@ export interface JobHolder {
 export const VERSION_HEADER = 'x-model-version'
 
 const NO_PARTS: InputPart[] = []
+
+/** Outcomes of jobs that fail with these; others are `failed`. */
+const OUTCOME_OF: Partial<Record<ErrorCode, JobOutcome>> = {
+  CANCELLED: 'cancelled',
+  SHUTTING_DOWN: 'cancelled',
+  CLIENT_STALLED: 'client_stalled',
+}
 
 const NO_HOLDER: JobHolder = { abandon: () => undefined, drained: () => undefined }
 
@@ -320,7 +327,7 @@ export class Job implements Limited, Listed, Indexed {
   fail(error: ServeError): void {
     if (this.outcome !== undefined) return
     this.errorCode = error.code
-    this.#end(error.code === 'CANCELLED' || error.code === 'SHUTTING_DOWN' ? 'cancelled' : 'failed')
+    this.#end(OUTCOME_OF[error.code] ?? 'failed')
     this.#refuse(error)
   }
 
@@ -368,10 +375,17 @@ export class Job implements Limited, Listed, Indexed {
 
   #timeout(code: ErrorCode, what: string, key: string, ms: number): void {
     if (this.outcome !== undefined) return
-    this.errorCode = code
-    this.#end('timed_out')
+    const stall = this.#stall
+    this.errorCode = stall === undefined ? code : 'CLIENT_STALLED'
+    this.#end(stall === undefined ? 'timed_out' : 'client_stalled')
     this.#holder.abandon(this, 'timeout')
-    this.#refuse(new ServeError(code, `Timed out after ${ms / 1000} s: ${what} (${key})`))
+    this.#refuse(new ServeError(this.errorCode, `Timed out after ${ms / 1000} s: ${stall ?? what} (${key})`))
+  }
+
+  /** What the client did not do, so that the handler waits for it; undefined: the handler is not done. */
+  get #stall(): string | undefined {
+    if (this.isHeldBack) return 'the client did not read its answer'
+    return this.request.feed?.waitsForClient === true ? 'the client sent no further input' : undefined
   }
 
   #end(outcome: JobOutcome, now = performance.now()): void {

@@ -51,8 +51,13 @@ export class Reports {
     this.#events.failed({ message, detail: rest.join('\n'), isKnown: false })
   }
 
-  requestTimedOut({ request, firstResponseAt, startedAt = 0 }: Job): void {
+  requestTimedOut({ request, outcome, firstResponseAt, startedAt = 0 }: Job): void {
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
+    if (outcome === 'client_stalled') {
+      const told = 'the client did not read its answer or send its next input'
+      this.#events.log('info', `${request.requestId} ended after ${seconds} s: ${told}.`)
+      return
+    }
     const what = firstResponseAt === undefined ? 'has not answered' : 'has not ended'
     this.#events.log(
       'warn',

@@ -106,7 +106,7 @@ export class Execution implements JobHolder, NodeRunOwner {
 
 /** TorchServe's message; the log has the reason. */
 function nodeFailure({ node }: NodeRun, error: ServeError): ServeError {
-  if (CAPACITY.has(error.code)) return error
+  if (CAPACITY.has(error.code) || error.code === 'CLIENT_STALLED') return error
   return new ServeError('WORKFLOW_NODE_FAILED', `Error executing ${node.name}`, {
     cause: error,
     detail: error.detail,

@@ -185,8 +185,8 @@ test('the overview says whether the server runs or stops, and since when it is u
 
 test('a model tells how many requests wait, how many more may, and how others ended', async () => {
   await follow()
-  const stream = { finished: 1, failed: 2, cancelled: 3, timed_out: 4 }
-  const unary = { finished: 5, failed: 0, cancelled: 0, timed_out: 0 }
+  const stream = { finished: 1, failed: 2, cancelled: 3, timed_out: 4, client_stalled: 0 }
+  const unary = { finished: 5, failed: 0, cancelled: 0, timed_out: 0, client_stalled: 0 }
   const counts = { unary, stream, items: 6, bytes: 7 }
   watched.send('overview', overview([model({ queue: { waiting: 8, room: 92 }, counts })]))
   await page.getByRole('heading', { name: 'words' }).waitFor()

@@ -105,7 +105,7 @@ export function eventBytes<Topic extends keyof ServerEvents>(
 
 const AT = '2026-01-02T03:04:05.000Z'
 const TIMES = { bounds: [0.001, 0.01, 0.1], counts: [0, 0, 0, 0], sum: 0 }
-const NONE = { finished: 0, failed: 0, cancelled: 0, timed_out: 0 }
+const NONE = { finished: 0, failed: 0, cancelled: 0, timed_out: 0, client_stalled: 0 }
 
 export function model(fields: Partial<ModelOverview> = {}): ModelOverview {
   return {

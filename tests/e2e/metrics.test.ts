@@ -159,7 +159,7 @@ describe('a dashboard that was made for TorchServe', () => {
     expect(stream('first_response')).toBeLessThan(stream('request'))
     expect(after.sum('torchserve_ts_request_seconds_count', { kind: 'unary', model_name: 'echo' })).toBe(4)
     const outcomes = after.sumBy('outcome', 'torchserve_ts_requests_ended_total', { kind: 'stream' })
-    expect(outcomes).toEqual({ finished: 1, failed: 0, cancelled: 0, timed_out: 0 })
+    expect(outcomes).toEqual({ finished: 1, failed: 0, cancelled: 0, timed_out: 0, client_stalled: 0 })
   })
 
   test('may choose its samples by name[]', async () => {

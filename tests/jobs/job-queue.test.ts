@@ -286,7 +286,7 @@ describe('batches that wait at a busy worker', () => {
   test('hold no describe, no job with further inputs, and no large input', () => {
     const { queue, worker } = busy()
     add(queue, newJob('describe'))
-    const feed = { connect: () => undefined, taken: () => undefined }
+    const feed = { connect: () => undefined, taken: () => undefined, waitsForClient: false }
     const fed = newJob()
     fed.request.feed = feed
     queue.take()

@@ -199,7 +199,28 @@ describe('the four time limits', () => {
     }
     expect(job.ended).toBe(false)
     jest.advanceTimersByTime(100)
-    expect(sink.calls.at(-1)).toBe('fail RESPONSE_TIMEOUT')
+    expect([sink.calls.at(-1), job.outcome]).toEqual(['fail RESPONSE_TIMEOUT', 'timed_out'])
+  })
+
+  test.each(['gap', 'total'] as const)('a client that does not read has stalled: %s', (limit) => {
+    const { job, sink, holder } = runningJob({ ...NO_LIMITS, [limit]: 100 })
+    sink.room = false
+    job.respond(response('a', true))
+    jest.advanceTimersByTime(100)
+    expect([job.outcome, job.errorCode, sink.calls.at(-1)]).toEqual([
+      'client_stalled',
+      'CLIENT_STALLED',
+      'fail CLIENT_STALLED',
+    ])
+    expect(holder.calls).toEqual(['abandon timeout'])
+  })
+
+  test.each(['gap', 'firstResponse'] as const)('so has one whose next input is missing: %s', (limit) => {
+    const { job, sink } = runningJob({ ...NO_LIMITS, [limit]: 100 })
+    job.request.feed = { connect: () => undefined, taken: () => undefined, waitsForClient: true }
+    if (limit === 'gap') job.respond(response('a', true))
+    jest.advanceTimersByTime(100)
+    expect([job.outcome, sink.calls.at(-1)]).toEqual(['client_stalled', 'fail CLIENT_STALLED'])
   })
 
   test('items that are nothing but a body start the gap anew too', () => {

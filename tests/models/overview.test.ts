@@ -74,11 +74,23 @@ test('items and bytes are those of the requests that have ended and of those tha
 
 test('the endings of streams and of unary answers are apart', () => {
   const tally = new Tally()
-  Object.assign(tally.kinds.unary.endings, { finished: 1, failed: 2, cancelled: 3, timed_out: 4 })
-  Object.assign(tally.kinds.stream.endings, { finished: 5, failed: 6, cancelled: 7, timed_out: 8 })
+  Object.assign(tally.kinds.unary.endings, {
+    finished: 1,
+    failed: 2,
+    cancelled: 3,
+    timed_out: 4,
+    client_stalled: 0,
+  })
+  Object.assign(tally.kinds.stream.endings, {
+    finished: 5,
+    failed: 6,
+    cancelled: 7,
+    timed_out: 8,
+    client_stalled: 0,
+  })
   expect(overviewOf(modelWith({ tally }), true).counts).toMatchObject({
-    unary: { finished: 1, failed: 2, cancelled: 3, timed_out: 4 },
-    stream: { finished: 5, failed: 6, cancelled: 7, timed_out: 8 },
+    unary: { finished: 1, failed: 2, cancelled: 3, timed_out: 4, client_stalled: 0 },
+    stream: { finished: 5, failed: 6, cancelled: 7, timed_out: 8, client_stalled: 0 },
   })
 })
 

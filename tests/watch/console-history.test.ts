@@ -3,7 +3,7 @@ import type { Histogram, ModelOverview } from '../../common/server-events.ts'
 import { History, quantilesOf, WINDOW } from '../../console/history.ts'
 import { model, overview } from '../console/watched.ts'
 
-const NONE = { finished: 0, failed: 0, cancelled: 0, timed_out: 0 }
+const NONE = { finished: 0, failed: 0, cancelled: 0, timed_out: 0, client_stalled: 0 }
 const NO_TIMES = model().times
 
 /** A history of these overviews: seconds and models of each. */
@@ -25,11 +25,11 @@ function timed(...counts: number[]): ModelOverview {
 }
 
 test('a request has ended however it ended', () => {
-  const unary = { finished: 1, failed: 2, cancelled: 4, timed_out: 8 }
-  const stream = { finished: 16, failed: 32, cancelled: 64, timed_out: 128 }
+  const unary = { finished: 1, failed: 2, cancelled: 4, timed_out: 8, client_stalled: 256 }
+  const stream = { finished: 16, failed: 32, cancelled: 64, timed_out: 128, client_stalled: 512 }
   const ended = model({ counts: { unary, stream, items: 0, bytes: 0 } })
   const { points } = historyOf([0, [model()]], [1, [ended]])
-  expect(points.map(({ requestsPerSecond }) => requestsPerSecond)).toEqual([255])
+  expect(points.map(({ requestsPerSecond }) => requestsPerSecond)).toEqual([1023])
 })
 
 test('rates are those of one second, however long the server was silent', () => {

@@ -414,6 +414,7 @@ test('further inputs go to the worker, and what the handler has taken back to th
 })
 
 class Feed implements InputFeed {
+  readonly waitsForClient = false
   port: InputPort | undefined
   readonly takes: number[] = []
 

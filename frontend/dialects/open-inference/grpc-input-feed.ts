@@ -8,6 +8,7 @@ export class CallFeed implements InputFeed {
   readonly #onRoom: () => void
   #port: InputPort | undefined
   #waiting: Buffer[] = []
+  /** Inputs at the worker, less those that the handler has asked for. */
   #untaken = 0
   #ended = false
 
@@ -38,6 +39,10 @@ export class CallFeed implements InputFeed {
     this.#untaken -= inputs
     this.#pass()
     if (this.#hasRoom) this.#onRoom()
+  }
+
+  get waitsForClient(): boolean {
+    return this.#untaken < 0 && !this.#ended
   }
 
   get #hasRoom(): boolean {

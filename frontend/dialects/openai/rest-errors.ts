@@ -39,6 +39,7 @@ const ANSWERS: Partial<Record<ErrorCode, OpenAIAnswer>> = {
   RESPONSE_TIMEOUT: server(504, 'timeout'),
   REQUEST_TIMEOUT: server(504, 'timeout'),
   DEADLINE_EXCEEDED: server(504, 'timeout'),
+  CLIENT_STALLED: invalid(408, 'client_stalled'),
   OUT_OF_MEMORY: server(507, 'out_of_memory'),
   WORKER_KILLED: server(507, 'out_of_memory'),
 }

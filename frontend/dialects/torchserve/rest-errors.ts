@@ -61,6 +61,7 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   RESPONSE_TIMEOUT: server(500),
   REQUEST_TIMEOUT: server(500),
   DEADLINE_EXCEEDED: answer(408, 'RequestTimeoutException'),
+  CLIENT_STALLED: answer(408, 'RequestTimeoutException'),
   CLEANUP_TIMEOUT: answer(408, 'RequestTimeoutException'),
   CANCELLED: unavailable,
   HANDLER_FAILED: server(503),

@@ -11,7 +11,13 @@ type Models = Iterable<ModelMetrics>
 type LostLines = () => Iterable<readonly [log: string, lines: number]>
 
 const KINDS = ['stream', 'unary'] as const satisfies readonly RequestKind[]
-const OUTCOMES = ['finished', 'failed', 'cancelled', 'timed_out'] as const satisfies readonly Outcome[]
+const OUTCOMES = [
+  'finished',
+  'failed',
+  'cancelled',
+  'timed_out',
+  'client_stalled',
+] as const satisfies readonly Outcome[]
 const KIND = textsOf('kind', KINDS)
 const OUTCOME = textsOf('outcome', OUTCOMES)
 
@@ -58,7 +64,8 @@ export function ownFamilies(
 }
 
 function counters(models: Models): PageFamily[] {
-  const ended = 'Requests by kind (stream, unary) and outcome (finished, failed, cancelled, timed out)'
+  const ended =
+    'Requests by kind (stream, unary) and outcome (finished, failed, cancelled, timed_out, client_stalled)'
   return [
     numbers('requests_ended_total', 'counter', ended, (add) => {
       for (const { labels, tally } of models) {

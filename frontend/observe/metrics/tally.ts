@@ -1,14 +1,20 @@
 import { Distribution } from './distribution.ts'
 
-/** Outcome of a request (frontend/jobs/job.ts). */
-export type Outcome = 'finished' | 'failed' | 'cancelled' | 'timed_out'
+/** Outcome of a request. `client_stalled`: a time limit passed while the handler waited for the client. */
+export type Outcome = 'finished' | 'failed' | 'cancelled' | 'timed_out' | 'client_stalled'
 
 /** This server's own metrics separate streams from unary answers. */
 export type RequestKind = 'stream' | 'unary'
 
 /** Counts of one kind of request. Times are in seconds. */
 export class KindTally {
-  readonly endings: Record<Outcome, number> = { finished: 0, failed: 0, cancelled: 0, timed_out: 0 }
+  readonly endings: Record<Outcome, number> = {
+    finished: 0,
+    failed: 0,
+    cancelled: 0,
+    timed_out: 0,
+    client_stalled: 0,
+  }
   /** From arrival until a worker takes the request, or until it ends without one. */
   readonly queue = new Distribution()
   /** From arrival to the first response. */
@@ -40,9 +46,8 @@ export class Tally {
   /** Number of requests that have ended. */
   get ended(): number {
     let count = 0
-    for (const { endings } of [this.kinds.stream, this.kinds.unary]) {
-      count += endings.finished + endings.failed + endings.cancelled + endings.timed_out
-    }
+    for (const { endings } of [this.kinds.stream, this.kinds.unary])
+      for (const ended of Object.values(endings)) count += ended
     return count
   }
 }

@@ -73,6 +73,7 @@ describe('errors', () => {
     RESPONSE_TIMEOUT: [Status.INTERNAL, CLASS],
     REQUEST_TIMEOUT: [Status.DEADLINE_EXCEEDED, CLASS],
     DEADLINE_EXCEEDED: [Status.DEADLINE_EXCEEDED],
+    CLIENT_STALLED: [Status.DEADLINE_EXCEEDED, 'org.pytorch.serve.http.RequestTimeoutException'],
     CLEANUP_TIMEOUT: [Status.UNKNOWN, 'org.pytorch.serve.http.RequestTimeoutException'],
     CANCELLED: [Status.CANCELLED],
     HANDLER_FAILED: [Status.UNAVAILABLE, CLASS],

@@ -22,6 +22,7 @@ test.each<[ErrorCode, number, string]>([
   ['DEFAULT_VERSION', 403, 'InvalidModelVersionException'],
   ['DOWNLOAD_FAILED', 400, 'DownloadArchiveException'],
   ['DEPENDENCIES_FAILED', 400, 'ModelException'],
+  ['CLIENT_STALLED', 408, 'RequestTimeoutException'],
   ['CLEANUP_TIMEOUT', 408, 'RequestTimeoutException'],
   ['HANDLER_FAILED', 503, 'InternalServerException'],
   ['WORKER_LOST', 500, 'InternalServerException'],
