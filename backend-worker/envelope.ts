@@ -14,13 +14,15 @@ const ENVELOPES: ReadonlyMap<string, Open> = new Map([
 ])
 
 /**
- * Request envelopes (key service_envelope, docs/envelopes.md). `handle` and `explain` get the rows of all
- * requests of a batch in one list. Their outputs, one per row, return to the requests in the envelope's
- * format. Stream items are addressed to requests and pass unchanged. A request with another format fails
- * alone.
+ * Request envelopes (key service_envelope, docs/envelopes.md) of TorchServe's routes. A handler without a
+ * `handle` of its own has none, even if the server sets one for all models. `handle` and `explain` get
+ * the rows of all requests of a batch in one list. Their outputs, one per row, return to the requests in
+ * the envelope's format. Stream items are addressed to requests and pass unchanged. A request with
+ * another format fails alone.
  * @throws ServeError INVALID_MODEL when no envelope has this name
  */
-export function inEnvelope(handler: LoadedHandler, name: string): LoadedHandler {
+export function inEnvelope(handler: LoadedHandler, name: string | undefined): LoadedHandler {
+  if (name === undefined || !handler.methods.includes('handle')) return handler
   const open = ENVELOPES.get(name)
   if (open === undefined) {
     const known = [...ENVELOPES.keys()].join(', ')
@@ -30,8 +32,6 @@ export function inEnvelope(handler: LoadedHandler, name: string): LoadedHandler 
     ...handler,
     handle: around(open, handler.handle),
     explain: handler.explain && around(open, handler.explain),
-    native: new Map(),
-    methods: [],
   }
 }
 

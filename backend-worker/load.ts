@@ -12,7 +12,7 @@ import { describeThrown, looksOutOfMemory, messageOf } from './handler-error.ts'
 import { loadHandler } from './loader.ts'
 import { type LoadedModel, modelFrom, type Rank } from './model.ts'
 import type { LoadedHandler } from './native.ts'
-import type { Outlet } from './outlet.ts'
+import { type Outlet, sendLog } from './outlet.ts'
 import { Service } from './service.ts'
 
 export interface RunningModel {
@@ -30,9 +30,9 @@ export async function loadModel(load: LoadMessage, rank: Rank, outlet: Outlet): 
   try {
     closeModules(load.closedModules ?? [])
     const loaded = await loadHandler(load.handlerPath, load.handlerEntry, sourceOf(load))
-    // Tensor requests have no envelope, even if the server sets one for all models.
-    const isPlain = load.envelope === undefined || loaded.native.has('predict')
-    const handler = isPlain ? loaded : inEnvelope(loaded, load.envelope!)
+    if (loaded.unreached.length > 0)
+      sendLog(outlet, 'warn', unreachedWarning(sourceOf(load), loaded.unreached))
+    const handler = inEnvelope(loaded.handler, load.envelope)
     return await startService(handler, modelFrom(load, rank, outlet), outlet)
   } catch (thrown) {
     throw loadError(thrown)
@@ -49,6 +49,13 @@ export async function startService(
   await handler.initialize?.(new HandlerContext(model, new Batch([], service)))
   model.metrics.sender.flush()
   return { handler, service }
+}
+
+function unreachedWarning(file: string, names: readonly string[]): string {
+  return (
+    `${file} exports ${names.join(', ')}, which nothing calls, because its handler is another export. ` +
+    'Make it a method of that handler, or rename it.'
+  )
 }
 
 function loadError(thrown: unknown): ServeError {

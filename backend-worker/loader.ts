@@ -7,6 +7,13 @@ import type { Handler } from './handler.ts'
 import { describeThrown } from './handler-error.ts'
 import { type ExportedHandler, hasNativeMethod, type LoadedHandler, loadedHandler } from './native.ts'
 
+/** A handler of a module. */
+export interface ModuleHandler {
+  readonly handler: LoadedHandler
+  /** Functions that the module exports beside it, named as methods of a handler, which nothing calls. */
+  readonly unreached: readonly string[]
+}
+
 type Exports = Readonly<Record<string, unknown>>
 
 /**
@@ -15,24 +22,32 @@ type Exports = Readonly<Record<string, unknown>>
  * @param file its name in messages: what is imported may be compiled, and hidden
  * @throws ServeError INVALID_MODEL when there is no such handler; any error of the module or the constructor
  */
-export async function loadHandler(path: string, entry?: string, file = path): Promise<LoadedHandler> {
+export async function loadHandler(path: string, entry?: string, file = path): Promise<ModuleHandler> {
   if (!existsSync(path)) throw invalid(`Handler not found: ${path}`)
   const exports = exportsOf(await importModule(path))
-  return entry === undefined ? onlyHandler(file, exports) : namedHandler(file, exports, entry)
+  const made = entry === undefined ? onlyHandler(file, exports) : namedHandler(file, exports, entry)
+  // With an entry, `handle` may be another one.
+  const methods = entry === undefined ? [...HOOKS, 'handle' as const] : HOOKS
+  const unreached = methods.filter(
+    (name) => typeof exports[name] === 'function' && exports[name] !== made[name],
+  )
+  return { handler: loadedHandler(made), unreached }
 }
 
 /**
  * Creates a handler from an export: an object with `handle`, a class, or a function. Undefined for anything
  * else.
  */
-export function asHandler(exported: unknown, exports: Exports = {}): LoadedHandler | undefined {
-  if (typeof exported === 'function') {
-    if (!isClass(exported))
-      return loadedHandler({ ...hooksOf(exports), handle: exported as Handler['handle'] })
-    const made = new (exported as new () => unknown)()
-    return isHandler(made) ? loadedHandler(made) : undefined
-  }
-  return isHandler(exported) ? loadedHandler(exported) : undefined
+export function asHandler(exported: unknown): LoadedHandler | undefined {
+  const made = madeFrom(exported, {})
+  return made && loadedHandler(made)
+}
+
+function madeFrom(exported: unknown, exports: Exports): ExportedHandler | undefined {
+  if (typeof exported !== 'function') return isHandler(exported) ? exported : undefined
+  if (!isClass(exported)) return { ...hooksOf(exports), handle: exported as Handler['handle'] }
+  const made = new (exported as new () => unknown)()
+  return isHandler(made) ? made : undefined
 }
 
 async function importModule(path: string): Promise<Exports> {
@@ -57,23 +72,23 @@ function exportsOf(namespace: Exports): Exports {
 }
 
 /** The export of that name, or the default export if the code calls it so: `export default class Words`. */
-function namedHandler(file: string, exports: Exports, entry: string): LoadedHandler {
+function namedHandler(file: string, exports: Exports, entry: string): ExportedHandler {
   const main = exports['default']
   const isMain = typeof main === 'function' && main.name === entry
-  const handler = asHandler(ownValue(exports, entry) ?? (isMain ? main : undefined), exports)
+  const handler = madeFrom(ownValue(exports, entry) ?? (isMain ? main : undefined), exports)
   if (handler !== undefined) return handler
   throw invalid(
     `The handler ${file} must export a class with handle, or a function, called "${entry}"; ${exported(exports)}`,
   )
 }
 
-function onlyHandler(file: string, exports: Exports): LoadedHandler {
-  const handler = asHandler(exports['default'], exports) ?? asHandler(exports['handle'], exports)
+function onlyHandler(file: string, exports: Exports): ExportedHandler {
+  const handler = madeFrom(exports['default'], exports) ?? madeFrom(exports['handle'], exports)
   if (handler !== undefined) return handler
   const classes = Object.values(exports).filter((value) => typeof value === 'function' && hasHandle(value))
-  if (classes.length === 1) return asHandler(classes[0])!
+  if (classes.length === 1) return madeFrom(classes[0], exports)!
   const hooks = hooksOf(exports)
-  if (classes.length === 0 && isHandler(hooks)) return loadedHandler(hooks)
+  if (classes.length === 0 && isHandler(hooks)) return hooks
   throw invalid(
     classes.length === 0
       ? `The handler ${file} must export a class with handle, or a function called handle; ${exported(exports)}`

@@ -1,4 +1,9 @@
-import { NATIVE_METHODS, type NativeMethod } from '../common/handler-methods.ts'
+import {
+  LISTED_METHODS,
+  type ListedMethod,
+  NATIVE_METHODS,
+  type NativeMethod,
+} from '../common/handler-methods.ts'
 import type { PredictRequest } from '../protocol/messages.ts'
 import type { Context, Handler } from './handler.ts'
 import { openaiCalls } from './openai/calls.ts'
@@ -25,17 +30,17 @@ export interface LoadedHandler extends Pick<
   'handle' | 'explain' | 'describe' | 'initialize' | 'release' | 'shutdown'
 > {
   readonly native: NativeCalls
-  /** The native methods that the handler itself has. */
-  readonly methods: readonly NativeMethod[]
+  /** The methods that the handler itself has. */
+  readonly methods: readonly ListedMethod[]
 }
 
 /**
  * The calls of a handler. A handler without `handle` gets one that uses its native methods, so that
- * TorchServe's routes work too. A handler with `handle` gets tensors as parts, even if it has native methods.
+ * TorchServe's routes work too.
  */
 export function loadedHandler(exported: ExportedHandler): LoadedHandler {
   const own = exported.handle !== undefined
-  const tensors = own || !isInferenceHandler(exported) ? undefined : new TensorAdapter(exported)
+  const tensors = isInferenceHandler(exported) ? new TensorAdapter(exported) : undefined
   const native = new Map([...(tensors?.calls() ?? []), ...openaiCalls(exported)])
   return {
     handle: own
@@ -47,7 +52,7 @@ export function loadedHandler(exported: ExportedHandler): LoadedHandler {
     release: exported.release && ((requestId, context) => exported.release!(requestId, context)),
     shutdown: () => exported.shutdown?.(),
     native,
-    methods: [...native.keys()].filter((name) => exported[name] !== undefined),
+    methods: LISTED_METHODS.filter((name) => exported[name] !== undefined),
   }
 }
 

@@ -1,6 +1,11 @@
 import { ServeError } from '../common/errors.ts'
 import { NumberMap } from '../common/number-map.ts'
-import { byMethod, type HandlerMethod, type NativeMethod } from '../common/handler-methods.ts'
+import {
+  byMethod,
+  type HandlerMethod,
+  type ListedMethod,
+  type NativeMethod,
+} from '../common/handler-methods.ts'
 import type { CancelReason, InputMessage, PredictMessage, PredictRequest } from '../protocol/messages.ts'
 import { Batch, type BatchHost } from './batch.ts'
 import { HandlerContext } from './context.ts'
@@ -48,7 +53,8 @@ export class Service implements BatchHost {
     this.#timings = Timings.for(model)
   }
 
-  get nativeMethods(): readonly NativeMethod[] {
+  /** See LoadedHandler. */
+  get methods(): readonly ListedMethod[] {
     return this.#handler.methods
   }
 

@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
 import { type Channel, workerChannel } from '../protocol/channel.ts'
-import type { NativeMethod } from '../common/handler-methods.ts'
 import { ServeError } from '../common/errors.ts'
 import {
   type FromWorker,
@@ -13,11 +12,6 @@ import { within } from '../common/deadline.ts'
 import { describeThrown } from './handler-error.ts'
 import { type RunningModel, loadModel } from './load.ts'
 import type { Rank } from './model.ts'
-
-/** Handlers with TorchServe's methods only: nothing to list. */
-function loadedMessage(methods: readonly NativeMethod[]): FromWorker {
-  return methods.length === 0 ? { type: 'loaded' } : { type: 'loaded', methods }
-}
 
 /** Milliseconds that running requests get to react to their abort, and the handler's `shutdown`, each. */
 const LEAVE_GRACE_MS = 2500
@@ -116,7 +110,7 @@ export class WorkerSession {
     this.#loading = true
     try {
       this.#loaded = await loadModel(message, this.#rank, this.#channel)
-      this.#channel.send(loadedMessage(this.#loaded.service.nativeMethods))
+      this.#channel.send({ type: 'loaded', methods: this.#loaded.service.methods })
     } catch (thrown) {
       const error = ServeError.from(thrown)
       this.#trouble = `The handler did not load: ${error.detail ?? error.message}`

@@ -87,7 +87,7 @@ export async function runHandler(
       'INVALID_MODEL',
       `handler must be a class, an object or a function with handle or a native method, found ${inspect(handler, { depth: 0 })}`,
     )
-  const made = options.envelope === undefined ? own : inEnvelope(own, options.envelope)
+  const made = inEnvelope(own, options.envelope)
   const run = new TestRun(requests.length, options.onItem)
   const { service } = await startService(made, model(requests.length, options, run), run)
   run.onCredit = (id, bytes) => {

@@ -1,4 +1,4 @@
-import { hasTensorMethod, type NativeMethod } from './handler-methods.ts'
+import { hasTensorMethod, type ListedMethod } from './handler-methods.ts'
 
 /** A command line that asks a model something. */
 export interface CurlLine {
@@ -9,8 +9,8 @@ export interface CurlLine {
 /** What a command line for a model is made of. */
 export interface ModelToAsk {
   readonly name: string
-  /** Methods of the handler besides `handle`; undefined: not known yet. */
-  readonly methods?: readonly NativeMethod[] | undefined
+  /** Methods of the handler; undefined: not known yet. */
+  readonly methods?: readonly ListedMethod[] | undefined
   /** Declared inputs; empty: none are. */
   readonly inputs: readonly DeclaredTensor[]
 }
@@ -34,23 +34,24 @@ const ANY_INPUT: DeclaredTensor = { name: 'input', datatype: 'BYTES', shape: [1]
  */
 export function curlLines({ name, methods = [], inputs: declared }: ModelToAsk, base: string): CurlLine[] {
   const path = encodeURIComponent(name)
-  if (hasTensorMethod(methods)) {
-    const inputs = sampleInputs(declared)
-    return [{ api: 'Open Inference', line: post(`${base}/v2/models/${path}/infer`, { inputs }) }]
-  }
   const openai = openAiLine(name, methods, base)
   const isText = methods.includes('chatCompletions') || methods.includes('completions')
-  if (openai !== undefined && !isText) return [openai]
   const plain: CurlLine = {
     api: 'TorchServe',
     line: `curl -N -H 'content-type: text/plain' -d '${TEXT}' ${base}/predictions/${path}`,
   }
+  if (hasTensorMethod(methods)) {
+    const line = post(`${base}/v2/models/${path}/infer`, { inputs: sampleInputs(declared) })
+    const tensors: CurlLine = { api: 'Open Inference', line }
+    return methods.includes('handle') ? [plain, tensors] : [tensors]
+  }
+  if (openai !== undefined && !isText) return [openai]
   if (openai === undefined) return [plain]
   const generate = post(`${base}/v2/models/${path}/generate`, { text_input: TEXT })
   return [plain, { api: 'Open Inference', line: generate }, openai]
 }
 
-function openAiLine(model: string, methods: readonly NativeMethod[], base: string): CurlLine | undefined {
+function openAiLine(model: string, methods: readonly ListedMethod[], base: string): CurlLine | undefined {
   const line = (path: string, body: object): CurlLine => ({
     api: 'OpenAI',
     line: post(`${base}/v1/${path}`, { model, ...body }),

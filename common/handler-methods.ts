@@ -23,10 +23,7 @@ export const HANDLER_METHODS = [
 
 export type HandlerMethod = (typeof HANDLER_METHODS)[number]
 
-/**
- * The methods that a handler may have instead of `handle`. The worker lists them in its `loaded` message, and
- * the frontend sends only these. It maps every other request to `handle`.
- */
+/** Methods for other APIs than TorchServe's, which a handler may have besides `handle` or instead. */
 export const NATIVE_METHODS = [
   'predict',
   'predictStream',
@@ -37,8 +34,16 @@ export const NATIVE_METHODS = [
 
 export type NativeMethod = (typeof NATIVE_METHODS)[number]
 
+/**
+ * The methods that the worker lists in its `loaded` message if the handler itself has them. The frontend
+ * sends the requests of each API to its own method, and to `handle` where the handler has none.
+ */
+export const LISTED_METHODS = ['handle', ...NATIVE_METHODS] as const
+
+export type ListedMethod = (typeof LISTED_METHODS)[number]
+
 /** Whether a handler with these methods accepts tensors without conversion. */
-export function hasTensorMethod(methods: readonly NativeMethod[]): boolean {
+export function hasTensorMethod(methods: readonly ListedMethod[]): boolean {
   return methods.includes('predict') || methods.includes('predictStream')
 }
 

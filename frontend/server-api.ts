@@ -4,7 +4,7 @@ import type { Settings } from './config/settings.ts'
 import type { SnapshotContent } from './config/model-snapshot.ts'
 import type { SnapshotKind } from './config/snapshot-store.ts'
 import type { RestDialect } from './dialects/rest-dialect.ts'
-import type { NativeMethod } from '../common/handler-methods.ts'
+import type { ListedMethod } from '../common/handler-methods.ts'
 import type { OpenRequest } from '../common/server-events.ts'
 import type { GrpcDialect } from './dialects/grpc-dialect.ts'
 import type { ModelDescription } from './models/operations.ts'
@@ -82,5 +82,5 @@ export interface ServerStatus {
 /** A version as describe shows it. */
 export interface ServedModel extends ModelDescription {
   /** Methods of its handler besides `handle`; absent until a worker has loaded it. */
-  readonly methods?: readonly NativeMethod[]
+  readonly methods?: readonly ListedMethod[]
 }

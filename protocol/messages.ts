@@ -1,5 +1,5 @@
 import type { WireError } from '../common/errors.ts'
-import type { HandlerMethod, NativeMethod } from '../common/handler-methods.ts'
+import type { HandlerMethod, ListedMethod } from '../common/handler-methods.ts'
 import type { InputPart } from '../common/input-part.ts'
 
 export type { InputPart }
@@ -165,8 +165,8 @@ export interface LoadedMessage {
   type: 'loaded'
   /** Absent: the handler is loaded. Present: why not; the worker exits after this message. */
   error?: WireError
-  /** The handler's methods besides `handle`, `explain` and `describe`. Absent: none. */
-  methods?: readonly NativeMethod[]
+  /** The handler's own methods. Absent: none. */
+  methods?: readonly ListedMethod[]
 }
 
 /**

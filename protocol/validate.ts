@@ -1,4 +1,4 @@
-import { HANDLER_METHODS, NATIVE_METHODS } from '../common/handler-methods.ts'
+import { HANDLER_METHODS, LISTED_METHODS } from '../common/handler-methods.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 import { ownValue } from '../common/own-keys.ts'
 
@@ -70,7 +70,7 @@ const metricSpec = shape({ name: text, kind: metricKind, unit: text, dimensions:
 
 const fromWorker: Record<FromWorker['type'], Check> = {
   ready: shape({ protocolVersion: count, pid: count, rank: count, runtime: text }),
-  loaded: shape({ error: optional(wireError), methods: optional(list(oneOf(...NATIVE_METHODS))) }),
+  loaded: shape({ error: optional(wireError), methods: optional(list(oneOf(...LISTED_METHODS))) }),
   response: shape({
     id: uint32,
     body: bytes,

@@ -1,10 +1,10 @@
 import { type CurlLine, curlLines, type DeclaredTensor } from '../../common/curl-lines.ts'
-import { hasTensorMethod, type NativeMethod } from '../../common/handler-methods.ts'
+import { hasTensorMethod, type ListedMethod } from '../../common/handler-methods.ts'
 
 /** The command lines for a model of a running server, whose metadata says what its tensors are. */
 export async function modelCurlLines(
   name: string,
-  methods: readonly NativeMethod[] = [],
+  methods: readonly ListedMethod[] = [],
   base: string,
 ): Promise<CurlLine[]> {
   const url = `${base}/v2/models/${encodeURIComponent(name)}`

@@ -1,4 +1,4 @@
-import type { NativeMethod } from '../../common/handler-methods.ts'
+import type { ListedMethod } from '../../common/handler-methods.ts'
 import { unlessEmpty } from '../../common/json.ts'
 import type { ModelToLoad } from '../config/settings.ts'
 import type { ModelSnapshot, SnapshotContent } from '../config/model-snapshot.ts'
@@ -211,7 +211,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   }
 
   /** Every version, and the methods of its handler. */
-  async describeAll(): Promise<(ModelDescription & { methods?: readonly NativeMethod[] })[]> {
+  async describeAll(): Promise<(ModelDescription & { methods?: readonly ListedMethod[] })[]> {
     const models = this.registered()
     const described = await describeModels(models, false, this.#options.gpuUsage)
     return described.map((each, at) => ({ ...each, methods: models[at]!.methods }))

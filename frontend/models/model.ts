@@ -1,7 +1,7 @@
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
 import { ServeError } from '../../common/errors.ts'
 import { removeSync } from '../../common/remove-sync.ts'
-import { hasTensorMethod, type NativeMethod } from '../../common/handler-methods.ts'
+import { hasTensorMethod, type ListedMethod } from '../../common/handler-methods.ts'
 import type { ModelMetrics } from '../observe/metrics/model-metrics.ts'
 import type { Tracing } from '../observe/traces/tracing.ts'
 import type { Job } from '../jobs/job.ts'
@@ -79,7 +79,7 @@ export class Model {
   readonly #autoscaler: Autoscaler | undefined
   readonly #maxRequestBytes: number
   readonly #tracing: Tracing | undefined
-  #methods: readonly NativeMethod[] | undefined
+  #methods: readonly ListedMethod[] | undefined
   #slots: number
   /** Its load was called off, and its requests wait for the version that takes its place. */
   #isCalledOff = false
@@ -135,16 +135,18 @@ export class Model {
     }))
   }
 
-  /** Native methods of its handler; undefined until a worker has loaded it. */
-  get methods(): readonly NativeMethod[] | undefined {
+  /** Methods of its handler; undefined until a worker has loaded it. */
+  get methods(): readonly ListedMethod[] | undefined {
     return this.#methods
   }
 
-  /** Records the native methods of the handler, once a worker has loaded it. */
-  handlerLoaded(methods: readonly NativeMethod[]): void {
+  /** Records the methods of the handler, once a worker has loaded it. */
+  handlerLoaded(methods: readonly ListedMethod[]): void {
     this.#methods = methods
     const { maxConcurrency, tensorConcurrency } = this.settings
-    this.#slots = hasTensorMethod(methods) ? tensorConcurrency : maxConcurrency
+    // A `handle` expects one batch at a time.
+    const isAsync = hasTensorMethod(methods) && !methods.includes('handle')
+    this.#slots = isAsync ? tensorConcurrency : maxConcurrency
     const wakeMs = this.#autoscaler?.loaded()
     if (wakeMs !== undefined) this.metrics.woke(wakeMs)
   }

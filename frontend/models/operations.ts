@@ -1,5 +1,5 @@
 import type { ServeError } from '../../common/errors.ts'
-import type { NativeMethod } from '../../common/handler-methods.ts'
+import type { ListedMethod } from '../../common/handler-methods.ts'
 import type { TrafficSettings } from '../config/traffic-settings.ts'
 import type { Job, JobRequest } from '../jobs/job.ts'
 
@@ -110,8 +110,8 @@ export interface ModelStatus {
   ready: boolean
   /** What its requests are answered with, as no worker can load it; undefined: one may. */
   failure?: ServeError
-  /** Native methods of the handler; undefined until a worker has loaded it. */
-  methods: readonly NativeMethod[] | undefined
+  /** Methods of the handler; undefined until a worker has loaded it. */
+  methods: readonly ListedMethod[] | undefined
   /** The whole model-config.yaml. */
   config: Readonly<Record<string, unknown>>
   /** The envelope of its requests (docs/envelopes.md); undefined: none. */

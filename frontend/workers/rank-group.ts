@@ -1,4 +1,4 @@
-import type { NativeMethod } from '../../common/handler-methods.ts'
+import type { ListedMethod } from '../../common/handler-methods.ts'
 import { ServeError } from '../../common/errors.ts'
 import { startTimer } from '../../common/timer.ts'
 import type { FromWorker, LoadMessage } from '../../protocol/messages.ts'
@@ -32,7 +32,7 @@ export class RankGroup implements WorkerGroup {
   readonly #events: WorkerGroupEvents
   readonly #ranks: Rank[]
   readonly #loading: { resolve: () => void; reject: (error: ServeError) => void }[] = []
-  methods: readonly NativeMethod[] = []
+  methods: readonly ListedMethod[] = []
   #connected = false
   #dead = false
 

@@ -1,5 +1,5 @@
 import type { ServeError } from '../../common/errors.ts'
-import type { NativeMethod } from '../../common/handler-methods.ts'
+import type { ListedMethod } from '../../common/handler-methods.ts'
 import type { TakeItem } from '../../protocol/channel.ts'
 import type { FromWorker, PredictMessage, ToWorker } from '../../protocol/messages.ts'
 import type { ExitCause } from './exit-cause.ts'
@@ -44,8 +44,8 @@ export interface WorkerGroup {
   readonly takesBatchesAhead: boolean
   /** Whether the handler is told that its request was cancelled. */
   readonly hearsCancels: boolean
-  /** The handler's native methods; known once it is loaded. */
-  readonly methods: readonly NativeMethod[]
+  /** The handler's methods; known once it is loaded. */
+  readonly methods: readonly ListedMethod[]
   /**
    * Connects to every rank and loads the handler in each. Call it once.
    * @throws ServeError of the first failure; kill the group then

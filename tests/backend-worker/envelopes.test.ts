@@ -112,6 +112,18 @@ test('kservev2: tensors in their shape, flat outputs under the names of the inpu
   ])
 })
 
+test('an envelope is around handle and explain; other methods, and handlers without handle, have none', () => {
+  const predict = () => ({ outputs: [] })
+  const chatCompletions = () => ({ choices: [] }) as never
+  const both = loadedHandler({ ...echo, explain: () => [], predict, chatCompletions })
+  const made = inEnvelope(both, 'kservev2')
+  expect(made.methods).toEqual(['handle', 'predict', 'chatCompletions'])
+  expect(made.native).toBe(both.native)
+  expect([made.handle === both.handle, made.explain === both.explain]).toEqual([false, false])
+  for (const other of [loadedHandler({ predict }), loadedHandler({ chatCompletions })])
+    expect(inEnvelope(other, 'kservev2')).toBe(other)
+})
+
 test.each<[unknown, unknown[], number[]]>([
   [[-1], ['aW1hZ2U='], [1]],
   [-1, ['a', 'b'], [2]],

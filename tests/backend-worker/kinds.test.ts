@@ -236,9 +236,44 @@ test.each([
   ['predict', ['predict']],
   ['predictStream', ['predictStream']],
   ['chatCompletions', ['chatCompletions']],
-  ['handle', []],
-])('a handler with only %s says that it has no other native method', (method, methods) => {
+  ['handle', ['handle']],
+])('a handler with only %s lists no other method', (method, methods) => {
   expect(loadedHandler({ [method]: () => undefined }).methods).toEqual(methods)
+})
+
+describe('functions beside the handler that nothing calls', () => {
+  const cases: [what: string, source: string, names: string | undefined, entry?: string][] = [
+    [
+      'are named, with a class',
+      `export default class { handle() {} } export const predict = () => {}; export function explain() {}`,
+      'explain, predict',
+    ],
+    [
+      'are named, with a default function',
+      `export default () => ['']; export function handle() {}`,
+      'handle',
+    ],
+    [
+      'are none: the hooks of a function',
+      `export function handle() {} export function predict() {}`,
+      undefined,
+    ],
+    [
+      'are none: another handler, for another entry',
+      `export function two() {} export function handle() {}`,
+      undefined,
+      'two',
+    ],
+    ['are none: CommonJS', `module.exports = { handle() { return [''] }, predict() {} }`, undefined],
+  ]
+  test.each(named(cases))('%s', async (_what, [, source, names, handlerEntry]) => {
+    const file = source.startsWith('module') ? 'h.cjs' : undefined
+    const worker = await start(source, { handlerEntry, file })
+    const warnings = worker.received.flatMap((message) => (message.type === 'log' ? [message] : []))
+    expect(
+      warnings.map(({ level, message }) => [level, /exports (.*), which nothing calls/.exec(message)?.[1]]),
+    ).toEqual(names === undefined ? [] : [['warn', names]])
+  })
 })
 
 test('a second load is refused and ends the connection', async () => {

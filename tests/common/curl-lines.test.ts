@@ -21,6 +21,11 @@ test.each([[[3, 640, 640]], [[200_000_000]], [[2 ** 40, 2 ** 40]], [new Array<nu
   },
 )
 
+test('a handler with handle beside predict is asked by TorchServe too', () => {
+  const lines = curlLines({ name: 'm', methods: ['handle', 'predict'], inputs: [] }, 'http://h')
+  expect(lines.map(({ api }) => api)).toEqual(['TorchServe', 'Open Inference'])
+})
+
 test('of many inputs only some are written out', () => {
   const inputs = Array.from({ length: 10_000 }, (_, i) => ({ name: `x${i}`, datatype: 'BOOL', shape: [1] }))
   expect(lineFor(...inputs).match(/"name"/g)).toHaveLength(16)

@@ -58,7 +58,7 @@ test('every handler of the documentation loads', async () => {
     const exports = (await import(pathOf(block))) as Record<string, unknown>
     // A workflow's functions have names of their own.
     const found = [exports['default'], exports, ...Object.values(exports)].some(
-      (exported) => exported !== undefined && asHandler(exported, exports) !== undefined,
+      (exported) => exported !== undefined && asHandler(exported) !== undefined,
     )
     if (!found) unable.push(`${block.page}:${block.line}`)
   }

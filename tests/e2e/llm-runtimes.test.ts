@@ -20,6 +20,7 @@ const SURE = { temperature: 0, max_tokens: 12 }
 
 const BOTH = `import { StringCodec } from 'torchserve-ts'
 export default class Both {
+  handle(requests) { return requests.map((request) => 'handled ' + Object.keys(request)) }
   predict(request) { return { outputs: [StringCodec.encodeOutput('count', [String(request.inputs.length)])] } }
   async *chatCompletions({ messages }) { yield { choices: [{ index: 0, delta: { content: String(messages.length) } }] } }
 }
@@ -259,11 +260,18 @@ describe('a model of the API runtime', () => {
   })
 })
 
-describe('a handler with predict and methods of the OpenAI API', () => {
-  test('is asked by each protocol in its own way; tensors of a chat are tensors to it', async () => {
+describe('a handler with handle, predict and methods of the OpenAI API', () => {
+  test('is asked by each API in its own way; tensors of a chat are tensors to it', async () => {
     const chat = await post('/v1/chat/completions', { model: 'both', messages: MESSAGES })
     expect(((await chat.json()) as Whole).choices[0]!.message.content).toBe('1')
-    expect(texts(await (await post('/v2/models/both/infer', REQUEST)).json())).toEqual({ count: '3' })
+    for (const path of ['infer', 'versions/1.0/infer', 'generate'])
+      expect(texts(await (await post(`/v2/models/both/${path}`, REQUEST)).json())).toEqual({ count: '3' })
+    expect(await (await post('/predictions/both', REQUEST)).text()).toBe('handled body')
+    expect(await (await post('/v1/models/both:predict', REQUEST)).text()).toBe('handled body')
+    const completion = await post('/v1/completions', { model: 'both', prompt: 'x' })
+    expect(((await completion.json()) as { choices: { text: string }[] }).choices[0]!.text).toBe(
+      'handled data,parameters',
+    )
   })
 })
 

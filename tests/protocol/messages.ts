@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { ERROR_CODES } from '../../common/errors.ts'
-import { HANDLER_METHODS, NATIVE_METHODS } from '../../common/handler-methods.ts'
+import { HANDLER_METHODS, LISTED_METHODS } from '../../common/handler-methods.ts'
 import type { FromWorker, ToWorker } from '../../protocol/messages.ts'
 
 const count = fc.nat()
@@ -67,7 +67,7 @@ const message = (
 /** One generator per message of the union: a new message does not compile without one. */
 export const fromWorker = {
   ready: message('ready', { protocolVersion: count, pid: count, rank: count, runtime: text }),
-  loaded: message('loaded', { error: wireError, methods: fc.subarray([...NATIVE_METHODS]) }, [
+  loaded: message('loaded', { error: wireError, methods: fc.subarray([...LISTED_METHODS]) }, [
     'error',
     'methods',
   ]),

@@ -1,5 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
-import type { NativeMethod } from '../../common/handler-methods.ts'
+import type { ListedMethod } from '../../common/handler-methods.ts'
 import type { FromWorker } from '../../protocol/messages.ts'
 import type { ExitCause } from '../../frontend/workers/exit-cause.ts'
 import type {
@@ -19,7 +19,7 @@ export class FakeGroup implements WorkerGroup {
   hearsCancels = true
   heedsCredit = true
   takesBatchesAhead = true
-  methods: readonly NativeMethod[] = []
+  methods: readonly ListedMethod[] = []
   readonly sent: (RankMessage | FirstRankMessage)[] = []
   readonly graces: number[] = []
   kills = 0

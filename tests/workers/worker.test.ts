@@ -125,6 +125,11 @@ describe('the start of a worker', () => {
     expect([rig.model.methods, rig.worker.freeSlots]).toEqual([['predict'], 100])
   })
 
+  test('a handler with handle beside predict gets as many batches at once as without', async () => {
+    const rig = await Rig.ready({}, (group) => (group.methods = ['handle', 'predict']))
+    expect(rig.worker.freeSlots).toBe(rig.model.settings.maxConcurrency)
+  })
+
   test('a handler that does not load: who waits is told, the operator too, and it is tried again after a pause', async () => {
     const rig = new Rig()
     const waiting = rig.worker.loaded

@@ -46,10 +46,10 @@ export function targetOf({ status, routedTo }: Routed): Target {
 
 /**
  * Whether a path that TorchServe shares with this protocol belongs to this protocol for a model: its handler
- * has native methods besides TorchServe's `handle`.
+ * has methods besides TorchServe's `handle`.
  */
 export function takesTensors({ methods = [] }: TargetStatus): boolean {
-  return methods.length > 0
+  return methods.some((method) => method !== 'handle')
 }
 
 /** What REST and gRPC know of a call. */
@@ -113,7 +113,8 @@ export function handlerInput(
   }
   // Not before: the server knows the tensors of a language model better than the metadata.
   check?.check(infer)
-  if (mapping === 'json') return { method: 'handle', parts: jsonPart(status.name, infer), answers: { facts } }
+  const isJson = mapping === undefined ? status.envelope?.startsWith('kserve') : mapping === 'json'
+  if (isJson) return { method: 'handle', parts: jsonPart(status.name, infer), answers: { facts } }
   return { method: 'handle', parts: handlerParts(infer, maxBytes), answers: { facts, wanted } }
 }
 

@@ -1,5 +1,5 @@
 import { ServeError } from '../../../common/errors.ts'
-import type { NativeMethod } from '../../../common/handler-methods.ts'
+import type { ListedMethod } from '../../../common/handler-methods.ts'
 import { checkBody } from '../../../common/json-bounds.ts'
 import { isObject, parseJson } from '../../../common/json.ts'
 import { textElements } from '../../../common/tensors/bytes.ts'
@@ -47,7 +47,6 @@ export function llmRequest(
   stream: boolean,
   maxElements: number,
 ): LlmRequest | undefined {
-  if (methods.length === 0) return undefined
   const tensors = new TextTensors(infer.inputs)
   const operation = operationOf(tensors, methods)
   if (operation === undefined) return undefined
@@ -66,7 +65,7 @@ function checkTexts({ inputs, parameters: given = {} }: InferRequest, maxElement
   if (json.length > 0) asInvalidTensor(() => checkBody(Buffer.from(json.join(',')), maxElements))
 }
 
-function operationOf(tensors: TextTensors, methods: readonly NativeMethod[]): Operation | undefined {
+function operationOf(tensors: TextTensors, methods: readonly ListedMethod[]): Operation | undefined {
   const has = (operation: Operation): boolean => methods.includes(OPERATIONS[operation].method)
   if (tensors.has('role') || tensors.has('content')) return has('chat') ? 'chat' : undefined
   if (tensors.has('prompt') || tensors.has('text_input'))

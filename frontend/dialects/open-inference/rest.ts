@@ -19,7 +19,7 @@ export const openInference: RestDialect = { handle, paths: openInferencePaths, n
 
 /**
  * TorchServe also has the path `infer` without a version. It belongs to the protocol with
- * ts_open_inference_protocol, and for models whose handler has native methods besides `handle`.
+ * ts_open_inference_protocol, and for models whose handler has methods besides `handle`.
  */
 function handle(exchange: Exchange): boolean {
   const route = routeOf(exchange)

@@ -54,10 +54,7 @@ export function declaredInputs(config: ModelStatus['config']): DeclaredInput[] {
 }
 
 /** Invalid metadata are ignored, because the model itself works without them. */
-export function openInferenceSettings({
-  config,
-  envelope,
-}: Pick<ModelStatus, 'config' | 'envelope'>): OpenInferenceSettings {
+export function openInferenceSettings({ config }: Pick<ModelStatus, 'config'>): OpenInferenceSettings {
   const section = sectionOf(config)
   const { platform, versions, mapping } = section
   return {
@@ -65,12 +62,7 @@ export function openInferenceSettings({
     versions: Array.isArray(versions) ? versions.map(String) : [],
     inputs: tensorList(section['inputs']),
     outputs: tensorList(section['outputs']),
-    mapping:
-      mapping === 'json' || mapping === 'parts'
-        ? mapping
-        : envelope?.startsWith('kserve')
-          ? 'json'
-          : undefined,
+    mapping: mapping === 'json' || mapping === 'parts' ? mapping : undefined,
   }
 }
 

@@ -53,7 +53,7 @@ export class PythonGroup implements WorkerGroup {
   readonly heedsCredit = false
   readonly takesBatchesAhead = false
   /** TorchServe's workers have only `handle`. */
-  readonly methods = []
+  readonly methods = ['handle'] as const
   readonly #options: PythonGroupOptions
   readonly #events: WorkerGroupEvents
   readonly #session: PythonSession

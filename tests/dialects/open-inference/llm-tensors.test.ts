@@ -308,6 +308,25 @@ describe('other tensors of language models', () => {
     }
   })
 
+  test('are a chat to a handler in an envelope of KServe, which is for its handle', async () => {
+    const rig = await startRig(createInferenceApp)
+    const status = rig.models.status.bind(rig.models)
+    rig.models.methods = ['handle', 'chatCompletions']
+    rig.models.status = (name, version) => ({ ...status(name, version), envelope: 'kservev2' })
+    const methods: unknown[] = []
+    for (const inputs of [HI, [bytes('data', ['a'])]]) {
+      const sent = post(rig, '/v2/models/m/infer', { inputs })
+      const job = await rig.models.nextJob()
+      methods.push([job.request.method, job.request.parts.map(({ name }) => name)])
+      job.fail(new ServeError('HANDLER_FAILED', 'x'))
+      await sent
+    }
+    expect(methods).toEqual([
+      ['chatCompletions', ['body']],
+      ['handle', ['body']],
+    ])
+  })
+
   test('a handler that takes tensors itself gets these too', async () => {
     const rig = await startRig(createInferenceApp)
     rig.models.methods = ['predict', 'chatCompletions']

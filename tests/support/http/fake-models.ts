@@ -1,4 +1,4 @@
-import type { NativeMethod } from '../../../common/handler-methods.ts'
+import type { ListedMethod } from '../../../common/handler-methods.ts'
 import { ServeError } from '../../../common/errors.ts'
 import { type AbandonReason, type Job, type JobHolder, jobLimits } from '../../../frontend/jobs/job.ts'
 import type {
@@ -21,7 +21,7 @@ export class FakeModels implements ModelOperations, JobHolder {
   readonly repository = new FakeRepository()
   readonly traffic = new FakeTraffic()
   /** The native methods of the handlers; those of the model `loading` are not known yet. */
-  methods: readonly NativeMethod[] = []
+  methods: readonly ListedMethod[] = []
   readonly calls: [string, unknown][] = []
   readonly jobs: Job[] = []
   readonly abandoned: { job: Job; reason: AbandonReason }[] = []
