@@ -137,6 +137,7 @@ class Server implements RunningServer {
       nextWorkerId: workerNumbers(settings),
       gpus,
       devices: new Devices(gpus.length),
+      models: () => this.#models.registered(),
       metrics: this.#metrics.wanted,
       log: (
         level: LogLevel,

@@ -37,18 +37,18 @@ function deviceIds(reader: ConfigReader, gpuCount: number): number[] | undefined
 export function parallelism(
   reader: ConfigReader,
   node: boolean,
-): Pick<ModelSettings, 'parallelType' | 'parallelLevel' | 'ompThreads'> {
+): Pick<ModelSettings, 'parallelType' | 'parallelLevel' | 'threads'> {
   const type = reader.word('parallelType', PARALLEL_TYPES)
   const ownLevel = reader.integer('parallelLevel', 0) ?? 0
   const torchrun = reader.section('torchrun')
   const level = torchrun === undefined ? ownLevel : (torchrun.integer('nproc-per-node', 1) ?? 1)
-  const ompThreads = torchrun?.integer('OMP_NUMBER_THREADS', 1)
+  const threads = reader.integer('threads', 1) ?? torchrun?.integer('OMP_NUMBER_THREADS', 1)
   for (const warning of torchrun === undefined ? [] : torchrunWarnings(torchrun, node)) {
     reader.warnings.push(`torchrun.${warning}`)
   }
   return type === undefined || level === 0
-    ? { parallelType: '', parallelLevel: 0, ompThreads }
-    : { parallelType: type, parallelLevel: level, ompThreads }
+    ? { parallelType: '', parallelLevel: 0, threads }
+    : { parallelType: type, parallelLevel: level, threads }
 }
 
 function torchrunWarnings(torchrun: ConfigReader, node: boolean): string[] {

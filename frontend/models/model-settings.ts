@@ -25,8 +25,8 @@ export interface ModelSettings {
   deviceType: DeviceType
   /** GPUs to use; undefined: all. */
   deviceIds: number[] | undefined
-  /** OMP_NUM_THREADS of the workers; undefined: the server's. Key torchrun.OMP_NUMBER_THREADS. */
-  ompThreads: number | undefined
+  /** Ours: threads of each process; undefined: see `threadsOf`. Key threads, or OMP_NUMBER_THREADS. */
+  threads: number | undefined
   asyncCommunication: boolean
   /**
    * Ours: batches that one worker runs at once. Key maxConcurrency, default 1, with asyncCommunication 100.

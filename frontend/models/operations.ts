@@ -245,6 +245,8 @@ export interface WorkerDescription {
   inFlight: number
   /** Ours: the GPUs of this worker; absent on CPU. */
   deviceIds?: number[]
+  /** Ours: threads with which each of its processes computes, as they were told at its start. */
+  threads: number
   /** Ours: number of restarts. */
   restarts: number
   /** Ours: why its process last ended, with its last lines on stderr. */

@@ -7,6 +7,7 @@ import type { Model } from '../models/model.ts'
 import { batchFrameBytes } from '../jobs/request-limits.ts'
 import { inheritedEnv } from './inherited-env.ts'
 import type { RankOptions } from './rank-process.ts'
+import { withThreads } from './threads.ts'
 import { wrapped } from './worker-command.ts'
 
 /** The worker's entry point. Only a path, because the frontend must not import the worker. */
@@ -30,11 +31,15 @@ export interface LaunchContext {
   gpus: readonly string[]
 }
 
-/** One start of a worker: `serial` identifies the start, `devices` are the ids of its GPUs. */
+/** One start of a worker. */
 export interface Start {
   readonly workerId: number
+  /** Identifies the start. */
   readonly serial: string
+  /** Ids of its GPUs. */
   readonly devices: readonly number[]
+  /** Of each of its processes. */
+  readonly threads: number
 }
 
 /**
@@ -51,7 +56,10 @@ export function rankOptions(
   const size = Math.max(1, model.settings.parallelLevel)
   const toWorker = batchFrameBytes(settings.maxRequestSize, model.settings.batchSize) + FRAME_OVERHEAD_BYTES
   const { prepared } = model
-  const env = { ...inheritedEnv(settings), ...deviceEnv(start.devices, context.gpus), ...threadEnv(model) }
+  const env = {
+    ...withThreads(inheritedEnv(settings), start.threads, model),
+    ...deviceEnv(start.devices, context.gpus),
+  }
   return Array.from({ length: size }, (_, rank) => {
     const socketPath = join(folder, `${start.workerId}.${rank}`)
     const workerArgs = [
@@ -127,8 +135,4 @@ function rankEnv(
 export function deviceEnv(devices: readonly number[], gpus: readonly string[]): Record<string, string> {
   if (devices.length === 0) return {}
   return { CUDA_VISIBLE_DEVICES: devices.map((id) => gpus[id]!).join(',') }
-}
-
-export function threadEnv({ settings }: Model): Record<string, string> {
-  return settings.ompThreads === undefined ? {} : { OMP_NUM_THREADS: String(settings.ompThreads) }
 }

@@ -8,6 +8,7 @@ import type { PoolLoad, WorkerExit, WorkerPool } from '../models/worker-pool.ts'
 import type { DeviceLease, Devices } from './devices.ts'
 import type { LaunchContext } from './launch.ts'
 import { createGroup, type StartGroup } from './runtimes.ts'
+import { threadsOf } from './threads.ts'
 import type { WorkerOutput } from './worker-state.ts'
 import { Worker } from './worker.ts'
 
@@ -15,6 +16,8 @@ export interface PoolContext extends LaunchContext {
   /** A number that no other worker of this server has. A rank group uses as many as it has ranks. */
   nextWorkerId(ranks: number): number
   devices: Devices
+  /** All models of the server, which share its cores. */
+  models(): readonly Model[]
   /**
    * `source` is `W-<id>-<model>_<version>`, as in TorchServe's logs. For output of the worker or its handler
    * the name of the output follows. The lines of `detail` follow the message.
@@ -180,7 +183,11 @@ export class Pool implements WorkerPool {
     const lease = this.#context.devices.assign(settings)
     const source = `W-${id}-${this.#name}`
     const startGroup: StartGroup = (start, events) => createGroup(this.#model, start, this.#context, events)
-    const worker = new Worker(id, source, lease.ids, this.#model, startGroup, {
+    const hardware = {
+      devices: lease.ids,
+      threads: () => threadsOf(this.#model, this.#context.models()),
+    }
+    const worker = new Worker(id, source, hardware, this.#model, startGroup, {
       onFree: () => {
         this.#model.queue.hand()
       },

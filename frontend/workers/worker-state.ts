@@ -25,6 +25,14 @@ export interface FailureText {
   readonly isKnown: boolean
 }
 
+/** What a worker has of the machine. */
+export interface Hardware {
+  /** Ids of its GPUs; empty on CPU. */
+  readonly devices: readonly number[]
+  /** Threads for each process of a start. */
+  threads(): number
+}
+
 export interface WorkerEvents {
   /** It has a free slot. */
   onFree(): void

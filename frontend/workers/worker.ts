@@ -18,7 +18,7 @@ import { Reports } from './reports.ts'
 import { requestsOptions } from './requests-options.ts'
 import type { StartGroup } from './runtimes.ts'
 import type { WorkerGroup } from './worker-group.ts'
-import type { WorkerEvents, WorkerState } from './worker-state.ts'
+import type { Hardware, WorkerEvents, WorkerState } from './worker-state.ts'
 
 /** Ids of failed requests in one line of the log. */
 const LISTED = 20
@@ -30,7 +30,7 @@ export class Worker implements JobRunner {
   readonly #model: Model
   readonly #startGroup: StartGroup
   readonly #events: WorkerEvents
-  readonly #devices: readonly number[]
+  readonly #hardware: Hardware
   readonly #backoff: Backoff
   readonly #liveness: Liveness
   readonly #reports: Reports
@@ -40,6 +40,7 @@ export class Worker implements JobRunner {
   #last: WorkerGroup | undefined
   #requests: Requests | undefined
   #starts = 0
+  #threads = 0
   #startTime = new Date()
   /** The same in performance.now(), which no change of the clock moves. */
   #startedAt = performance.now()
@@ -50,20 +51,19 @@ export class Worker implements JobRunner {
   #loaded = new Deferred()
 
   /**
-   * `name` is `W-<id>-<model>_<version>`; `devices` are the ids of its GPUs; `startGroup` starts its
-   * processes, each time anew.
+   * `name` is `W-<id>-<model>_<version>`; `startGroup` starts its processes, each time anew.
    */
   constructor(
     id: number,
     name: string,
-    devices: readonly number[],
+    hardware: Hardware,
     model: Model,
     startGroup: StartGroup,
     events: WorkerEvents,
   ) {
     this.id = id
     this.#name = name
-    this.#devices = devices
+    this.#hardware = hardware
     this.#model = model
     this.#startGroup = startGroup
     this.#events = events
@@ -164,17 +164,19 @@ export class Worker implements JobRunner {
 
   describe(): WorkerDescription {
     const exit = this.#lastExit
+    const { devices } = this.#hardware
     return {
       id: String(this.id),
       startTime: this.#startTime.toISOString(),
       status: this.#state === 'ready' ? 'READY' : 'UNLOADING',
       memoryUsage: residentBytes(this.#group?.pids ?? []),
       pid: this.#group?.pid ?? -1,
-      gpu: this.#devices.length > 0,
+      gpu: devices.length > 0,
       gpuUsage: 'N/A',
       state: this.#state === 'ready' && this.freeSlots <= 0 ? 'busy' : this.#state,
       inFlight: this.#requests?.running ?? 0,
-      deviceIds: this.#devices.length > 0 ? [...this.#devices] : undefined,
+      deviceIds: devices.length > 0 ? [...devices] : undefined,
+      threads: this.#threads,
       restarts: Math.max(0, this.#starts - 1),
       lastExit: exit && { at: exit.at.toISOString(), reason: exit.reason, stderr: exit.stderr },
     }
@@ -187,7 +189,13 @@ export class Worker implements JobRunner {
     this.#startedAt = performance.now()
     this.#killReason = undefined
     this.#setState('starting')
-    const start = { workerId: this.id, serial: `${this.id}-${this.#starts}`, devices: this.#devices }
+    this.#threads = this.#hardware.threads()
+    const start = {
+      workerId: this.id,
+      serial: `${this.id}-${this.#starts}`,
+      devices: this.#hardware.devices,
+      threads: this.#threads,
+    }
     const group = this.#startGroup(start, {
       onConnected: () => {
         if (this.#state === 'starting') this.#setState('loading')

@@ -206,8 +206,10 @@ function log(logger: Logger, level: LlamaLogLevel, message: string): void {
 
 /**
  * llama.cpp's threads wait for each other busily after each part of a token: with one more than there are
- * idle cores, a token of a small model takes a hundred times as long. One core stays for the server.
+ * idle cores, a token of a small model takes a hundred times as long. One core stays for the server, and the
+ * server tells each worker its share of the others.
  */
 function defaultThreads({ cpuMathCores }: Llama): number {
-  return Math.max(1, Math.min(cpuMathCores, processors() - 1))
+  const share = Number(process.env['TORCHSERVE_TS_THREADS'] ?? Infinity)
+  return Math.max(1, Math.min(cpuMathCores, processors() - 1, share))
 }

@@ -13,7 +13,10 @@ export default class Onnx {
   #session!: InferenceSession
 
   async initialize(context: Context): Promise<void> {
-    this.#session = await InferenceSession.create(join(context.properties.modelDir, 'model.onnx'))
+    this.#session = await InferenceSession.create(join(context.properties.modelDir, 'model.onnx'), {
+      // The share of this worker; 0: a thread for every core.
+      intraOpNumThreads: Number(process.env['TORCHSERVE_TS_THREADS'] ?? 0),
+    })
   }
 
   async predict({ inputs }: InferenceRequest): Promise<InferenceResponse> {

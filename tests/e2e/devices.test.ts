@@ -9,7 +9,7 @@ const HANDLER = `
 const env = (name) => process.env[name]
 export const handle = (requests, context) => requests.map(() => ({
   gpuId: context.properties.gpuId, device: context.properties.device, pixels: context.properties.limitMaxImagePixels,
-  visible: env('CUDA_VISIBLE_DEVICES'), port: env('MASTER_PORT'), threads: env('OMP_NUM_THREADS'), secret: env('MY_SECRET'),
+  visible: env('CUDA_VISIBLE_DEVICES'), port: env('MASTER_PORT'), threads: env('OMP_NUM_THREADS'), rayon: env('RAYON_NUM_THREADS'), secret: env('MY_SECRET'),
 }))
 `
 
@@ -54,20 +54,30 @@ test('workers get their GPU and their environment, and describe tells', async ()
 
   expect(await ask('one')).toMatchObject({ gpuId: 1, device: 'cuda:0', visible: '0', pixels: false })
   expect(await ask('one')).not.toHaveProperty('secret')
+  expect(await ask('one')).toMatchObject({ threads: '1', rayon: '1' })
   expect(await ask('chosen')).toMatchObject({ gpuId: 2, visible: '1' })
   expect(await ask('wrong')).toMatchObject({ gpuId: -1, device: 'cpu', visible: '2,0,1' })
-  expect(await ask('group')).toMatchObject({ gpuId: 0, visible: '2,0', port: '30000', threads: '5' })
+  expect(await ask('group')).toMatchObject({
+    gpuId: 0,
+    visible: '2,0',
+    port: '30000',
+    threads: '5',
+    rayon: '5',
+  })
 
   const [one] = await server.describe('one')
   const usage = 'gpuId::1 utilization.gpu::1 % utilization.memory::2 % memory.used::3 MiB'
-  expect(one).toMatchObject({ deviceType: 'gpu', workers: [{ id: '9100', gpu: true, gpuUsage: usage }] })
+  expect(one).toMatchObject({
+    deviceType: 'gpu',
+    workers: [{ id: '9100', gpu: true, threads: 1, gpuUsage: usage }],
+  })
   expect((await server.describe('chosen'))[0]).toMatchObject({ deviceIds: [2] })
   const [wrong] = await server.describe('wrong')
   expect(wrong).toMatchObject({ deviceType: 'cpu', workers: [{ gpu: false, gpuUsage: 'N/A' }] })
   expect(wrong).not.toHaveProperty('deviceIds')
   // Three GPUs hold one group of two.
   const [group1] = await server.describe('group')
-  expect(group1).toMatchObject({ minWorkers: 1, maxWorkers: 1, workers: [{ id: '30000' }] })
+  expect(group1).toMatchObject({ minWorkers: 1, maxWorkers: 1, workers: [{ id: '30000', threads: 5 }] })
 
   expect((await server.manage('POST', '/models?url=large')).json).toEqual({
     code: 500,

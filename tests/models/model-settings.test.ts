@@ -93,7 +93,8 @@ describe('model-config.yaml', () => {
       { parallelType: 'tp', parallelLevel: 2 },
     ],
     [{ parallelType: 'pp', parallelLevel: 4, torchrun: { 'nproc-per-node': 2 } }, { parallelLevel: 2 }],
-    [{ torchrun: { OMP_NUMBER_THREADS: 3 } }, { ompThreads: 3 }],
+    [{ torchrun: { OMP_NUMBER_THREADS: 3 } }, { threads: 3 }],
+    [{ threads: 2, torchrun: { OMP_NUMBER_THREADS: 3 } }, { threads: 2 }],
   ])('%j means %j', (yaml, expected) => {
     expect(resolve(yaml, { gpus: 2 }).settings).toMatchObject(expected)
   })

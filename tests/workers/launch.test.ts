@@ -17,7 +17,7 @@ test('busy_poll_microseconds is what the frontend polls for, if it has two proce
   const context = { settings, gpus: [] }
   const [rank] = rankOptions(
     model as unknown as Model,
-    { workerId: 9000, serial: 's', devices: [] },
+    { workerId: 9000, serial: 's', devices: [], threads: 1 },
     context as unknown as LaunchContext,
     '/sockets',
   )

@@ -5,7 +5,8 @@ import type { Model } from '../../models/model.ts'
 import { defaultMetricsConfig } from '../../package-info.ts'
 import type { PythonEnvironment } from './environment/environment.ts'
 import { inheritedEnv } from '../inherited-env.ts'
-import { deviceEnv, type LaunchContext, type Start, threadEnv } from '../launch.ts'
+import { deviceEnv, type LaunchContext, type Start } from '../launch.ts'
+import { withThreads } from '../threads.ts'
 import { wrapped } from '../worker-command.ts'
 import type { CommandLine } from '../worker-process.ts'
 import { pythonVariables } from './environment-variables.ts'
@@ -46,11 +47,10 @@ export function pythonLaunch(
     join(folder, `.ts.sock.${start.workerId + rank}`),
   )
   const env = {
-    ...inheritedEnv(settings),
+    ...withThreads(inheritedEnv(settings), start.threads, model),
     ...pythonVariables(model, settings, python),
     ...(model.settings.parallelLevel > 0 ? deviceEnv(start.devices, context.gpus) : {}),
-    ...(usesTorchrun(model) ? { LOGLEVEL: 'INFO', OMP_NUM_THREADS: '1' } : {}),
-    ...threadEnv(model),
+    ...(usesTorchrun(model) ? { LOGLEVEL: 'INFO' } : {}),
   }
   const { asyncCommunication, workerWrapper } = model.settings
   const workerArgs = [

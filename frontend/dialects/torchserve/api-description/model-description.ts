@@ -15,6 +15,7 @@ export function modelDescription(): Schema {
     pid: ['integer', 'Process id, -1 if unknown.'],
     gpu: ['boolean', 'Whether it has a GPU.'],
     gpuUsage: ['string', 'Utilization of the GPU, or N/A.'],
+    threads: ['integer', 'Number of threads with which each of its processes computes.'],
   })
   const queue = object({
     remainingCapacity: ['integer', 'Number of further requests that can wait.'],
