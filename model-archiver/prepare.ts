@@ -53,8 +53,6 @@ export interface PreparedModel {
   readonly archive: ArchiveIdentity | undefined
   /** Absolute path of the model's files: unpacked, or the user's own folder. */
   readonly modelDir: string
-  /** Absolute paths of files elsewhere that `modelDir` has links to: those of a lone .gguf file. */
-  readonly linked: readonly string[]
   /** Absolute paths of node_modules folders in which its workers find nothing, whether they exist or not. */
   readonly closedModules: readonly string[]
   /** Absolute path of a JavaScript module ready to import; undefined for other runtimes than node. */
@@ -112,7 +110,7 @@ async function prepareIn(
   const isArchive = folder === undefined && !isWeights
   if (!isArchive) refusePinned(location, options)
   const archive = isArchive ? await unpackArchive(location, unpacked, options) : undefined
-  const linked = isWeights ? await linkWeights(location, unpacked) : []
+  if (isWeights) await linkWeights(location, unpacked)
   const modelDir = folder ?? unpacked
   const reach = ownReach ?? Reach.ofArchive(modelDir)
   const settings = await readModelSettings(modelDir, process.env, location)
@@ -146,7 +144,6 @@ async function prepareIn(
     runtime: manifest.runtime,
     archive,
     modelDir,
-    linked,
     closedModules: [...workspace.closedModules, ...reach.closedModules],
     handlerPath: importable?.path,
     sources: importable?.sources ?? [],

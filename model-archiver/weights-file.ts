@@ -29,22 +29,15 @@ export function weightsStem(name: string): string {
 
 /**
  * Makes a model's folder of a file of weights: links to it, and to the other parts of the same model.
- * @returns the real paths of what the links lead to
  * @throws ServeError INVALID_MODEL when a part is missing
  */
-export async function linkWeights(file: string, folder: string): Promise<string[]> {
+export async function linkWeights(file: string, folder: string): Promise<void> {
   const source = dirname(file)
   await checkWeights(source, basename(file))
   await mkdir(folder)
   const wanted = new Set(partNames(basename(file)))
   const found = (await readdir(source)).filter((name) => wanted.has(name))
-  const real: string[] = []
-  for (const name of found) {
-    const target = await realpath(join(source, name))
-    await symlink(target, join(folder, name))
-    real.push(target)
-  }
-  return real
+  for (const name of found) await symlink(await realpath(join(source, name)), join(folder, name))
 }
 
 /**

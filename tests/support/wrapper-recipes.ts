@@ -1,0 +1,32 @@
+import { BLOCKS } from '../docs/blocks.ts'
+import { spawnSync } from './tools.ts'
+
+/** The wrapper of docs/worker-wrapper.md that begins with this program. */
+export function recipe(program: string): string {
+  const line = blockWith(`worker_wrapper=${program}`)
+  return line.slice('worker_wrapper='.length).trim()
+}
+
+/** The script of that page that begins so. */
+export function script(comment: string): string {
+  return blockWith(comment)
+}
+
+/** Why bubblewrap cannot make a sandbox on this machine; undefined: it can. */
+export function whyNoBubblewrap(): string | undefined {
+  const { status, error, stderr } = spawnSync('bwrap', [
+    '--unshare-pid',
+    '--unshare-net',
+    '--ro-bind',
+    '/',
+    '/',
+    'true',
+  ])
+  return status === 0 ? undefined : (error?.message ?? String(stderr).trim())
+}
+
+function blockWith(text: string): string {
+  const found = BLOCKS.find(({ page, code }) => page === 'docs/worker-wrapper.md' && code.includes(text))
+  if (found === undefined) throw new Error(`docs/worker-wrapper.md has no block with ${text}`)
+  return found.code
+}
