@@ -128,10 +128,10 @@ test('lines have TorchServe’s format', () => {
 
 test('no value of a handler can forge a line', () => {
   const test = rig({ autoDetect: true })
-  const dimensions = { ModelName: 'm\nHandlerTime.ms:0|#', Level: '\u009b31m' }
+  const dimensions = { ModelName: 'm', Level: 'm\nHandlerTime.ms:0|#\u009b31m' }
   test.metrics.model('m', '1.0').reported(report({ dimensions }))
   expect(test.handlers).toHaveLength(1)
-  expect(test.handlers[0]).toContain('ModelName:m\\nHandlerTime')
+  expect(test.handlers[0]).toContain('Level:m\\nHandlerTime')
 })
 
 test('a metric writes so many lines a second and no more; nothing of a counter is lost', () => {
@@ -174,6 +174,24 @@ describe('what handlers report', () => {
       'Calls.count:3.0 requestID:b',
     ])
   })
+
+  test.each(['HandlerTime', 'PredictionTime', 'Calls'])(
+    'the model is the one whose worker sent it, whatever the handler says: %s',
+    (name) => {
+      const model = [spec({ name, kind: 'gauge', dimensions: ['ModelName', 'Level'] })]
+      const test = rig({ config: { ts: [], model } })
+      test.metrics
+        .model('victim', '1.0')
+        .reported(report({ name, dimensions: { ModelName: 'victim', Level: 'Model' } }))
+      const forged = { ModelName: 'victim', Level: 'Model' }
+      test.metrics.model('m', '1.0').reported(report({ name, values: [999], dimensions: forged }))
+      const samples = test.read().families.get(name)!.samples
+      expect(samples.map(({ labels, value }) => [labels['ModelName'], value])).toEqual([
+        ['victim', 1.5],
+        ['m', 999],
+      ])
+    },
+  )
 
   test('as a histogram it has TorchServe’s buckets', () => {
     const test = rig({ config: { ts: [], model: [spec({ kind: 'histogram' })] } })

@@ -129,9 +129,11 @@ export class ModelMetrics {
     this.tally.discardedResponses += 1
   }
 
-  /** Records a metric from a handler. */
+  /** Records a metric from a handler. `ModelName` is this model, or a handler could change another one's. */
   reported(message: MetricMessage): void {
-    this.#sinks.handlers.record(message)
+    const { dimensions } = message
+    const own = Object.hasOwn(dimensions, 'ModelName') ? { ...dimensions, ModelName: this.name } : dimensions
+    this.#sinks.handlers.record({ ...message, dimensions: own })
   }
 
   /** Only successful requests count, as in TorchServe. */
