@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type * as Jose from 'jose'
 import { isObject } from '../../common/json.ts'
 import { remember } from '../../common/remember.ts'
@@ -17,6 +18,8 @@ const REFUSED_MS = 5_000
 const MAX_PENDING = 1_000
 const SCOPE_PREFIX = 'torchserve:'
 const MAX_PATTERNS = 1_000
+/** Characters of a subject that is kept as it is. */
+const MAX_SUBJECT = 200
 
 export interface JwtOptions {
   readonly jose: typeof Jose
@@ -121,8 +124,18 @@ export class JwtSource implements IdentitySource {
     const value = claimOf(payload, modelsClaim)
     // A claim that cannot be read allows nothing; only without it are all models meant.
     const models = value === undefined ? ['*'] : (texts(value) ?? [])
-    return new NamedPrincipal('jwt', { name: payload.sub!.slice(0, 200), scopes, models, expires }, now)
+    return new NamedPrincipal('jwt', { name: subjectOf(payload.sub!), scopes, models, expires }, now)
   }
+}
+
+/**
+ * The name of a caller. The hash of a long subject stands for its end, so that two subjects are never taken
+ * for one. The result is longer than a subject that stays as it is, so it is no other subject either.
+ */
+function subjectOf(subject: string): string {
+  if (subject.length <= MAX_SUBJECT) return subject
+  const hash = createHash('sha256').update(subject, 'utf16le').digest('hex')
+  return `${subject.slice(0, MAX_SUBJECT - hash.length)} sha256:${hash}`
 }
 
 /** Three parts; whatever else it is, it is no API key. */

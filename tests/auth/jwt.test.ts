@@ -132,6 +132,16 @@ test('a JWT has the scopes and models of its claims', async () => {
   expect(await ask(await make({ claims: { scope: 'torchserve:all inference' } }))).toBeUndefined()
 })
 
+test('callers whose subjects differ anywhere are different, however long the subjects are', async () => {
+  const nameOf = async (sub: string): Promise<string> => (await ask(await make({ claims: { sub } })))!.name
+  const [a, b] = [await nameOf(`${'s'.repeat(5_000)}a`), await nameOf(`${'s'.repeat(5_000)}b`)]
+  expect(a).toMatch(/^s{136} sha256:[0-9a-f]{64}$/)
+  expect(a).not.toBe(b)
+  expect(await nameOf(`${'s'.repeat(5_000)}a`)).toBe(a)
+  expect(await nameOf(a)).not.toBe(a)
+  expect(await nameOf('s'.repeat(200))).toBe('s'.repeat(200))
+})
+
 test('after the first sight nothing is awaited, fetched or verified', async () => {
   const tokens = await Promise.all([make(), make({ claims: { jti: '2' } }), make({ claims: { jti: '3' } })])
   for (const token of tokens) await ask(token)
