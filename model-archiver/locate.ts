@@ -1,12 +1,14 @@
-import { existsSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename, isAbsolute, join, relative, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { ServeError } from '../common/errors.ts'
+import { closest } from '../common/edit-distance.ts'
 import { redactUrl } from '../common/redact.ts'
 import type { SignatureRules } from './archive-identity.ts'
 import { type DownloadLimits, notAllowed } from './download.ts'
 import { downloadSigned } from './download-signature.ts'
+import { ARCHIVE_SUFFIX } from './model-name.ts'
 
 export interface LocateOptions {
   /** Absolute path of the model store. */
@@ -111,8 +113,8 @@ function notFound(url: string): ServeError {
 
 /**
  * The end of the message about a model that is not there, for the operator: which store was searched, and
- * whether an archive of that name is in it. Clients do not learn that. Empty for another error, and where no
- * store was searched.
+ * what it has of that name or of a similar one. Clients do not learn that. Empty for another error, and where
+ * no store was searched.
  */
 export function searchedStore(
   { code, message }: ServeError,
@@ -121,7 +123,18 @@ export function searchedStore(
 ): string {
   const isSearched = code === 'MODEL_NOT_FOUND' && message.startsWith(NOT_FOUND) && !/^file:/i.test(url)
   if (!isSearched || modelStore === undefined) return ''
-  const archive = `${basename(url)}.mar`
-  const hint = existsSync(join(modelStore, archive)) ? `, which has ${archive}` : ''
+  const near = nearestInStore(basename(url).replace(ARCHIVE_SUFFIX, ''), modelStore)
+  const hint = near === undefined ? '' : `; did you mean ${near}?`
   return `, searched in the model store ${modelStore}${hint}`
+}
+
+function nearestInStore(name: string, modelStore: string): string | undefined {
+  let files: string[] = []
+  try {
+    files = readdirSync(modelStore).filter((file) => !file.startsWith('.'))
+  } catch {
+    // A store that cannot be read has nothing near.
+  }
+  const byStem = new Map(files.map((file) => [file.replace(ARCHIVE_SUFFIX, ''), file]))
+  return byStem.get(name) ?? byStem.get(closest(name, byStem.keys()) ?? '')
 }

@@ -31,7 +31,7 @@ const PASSED: ReadonlySet<number> = new Set([200, 206, 304, 416])
  * redirect to another host must lead to a public address, and never from https to http. Another port of the
  * same host may also have the address at which the first one was reached, and no other private one: its name
  * could lead elsewhere by now.
- * @throws ServeError DOWNLOAD_FAILED with what to do
+ * @throws ServeError DOWNLOAD_FAILED with what to do; with a cause if the host could not be reached
  */
 export async function userGet(url: string, options: UserRequest): Promise<UserAnswer> {
   const first = new URL(url)
@@ -73,11 +73,9 @@ async function getOnce(
     })
   } catch (error) {
     signal.throwIfAborted()
-    const why =
-      error instanceof PrivateAddressError
-        ? `it redirects to ${at.host}, and ${error.address} is a loopback or private address; give that URL itself if you trust it`
-        : networkCause(error)
-    throw failed(url, why)
+    if (!(error instanceof PrivateAddressError)) throw failed(url, networkCause(error), error)
+    const why = `it redirects to ${at.host}, and ${error.address} is a loopback or private address`
+    throw failed(url, `${why}; give that URL itself if you trust it`)
   }
 }
 
@@ -99,6 +97,6 @@ function refused(url: string, status: number, hadToken: boolean): ServeError {
   return failed(url, `the answer was ${status}${advice ?? ''}`)
 }
 
-function failed(url: string, why: string): ServeError {
-  return new ServeError('DOWNLOAD_FAILED', `${redactUrl(url)} could not be downloaded: ${why}`)
+function failed(url: string, why: string, cause?: unknown): ServeError {
+  return new ServeError('DOWNLOAD_FAILED', `${redactUrl(url)} could not be downloaded: ${why}`, { cause })
 }

@@ -33,9 +33,14 @@ export async function parseYaml(text: string, options: YamlOptions = {}): Promis
   const prettyErrors = tokens <= MAX_TOKENS_WITH_PLACES
   // The parser compares each key of a map with all others, which takes half a second for 5,000.
   const document = parseDocument(text, { prettyErrors, logLevel: 'error', uniqueKeys: false })
-  if (document.errors.length > 0) throw document.errors[0]!
+  if (document.errors.length > 0) throw new Error(reasonOf(document.errors[0]!))
   visit(document, { Map: (_, { items }) => checkUnique(items) })
   return document.toJS({ ...options })
+}
+
+/** Without the lines with the place, which begin after a colon. */
+function reasonOf({ message }: Error): string {
+  return message.replace(/:?\n[^]*$/, '')
 }
 
 function checkUnique(items: readonly { readonly key: unknown }[]): void {

@@ -126,6 +126,13 @@ async function fromHub(
   return { path, ...(isGeneric && { name: repository.slice(repository.indexOf('/') + 1) }) }
 }
 
+/** What a user without access to the hub can do. */
+function withWayOut(error: unknown): unknown {
+  if (!(error instanceof ServeError) || error.cause === undefined) return error
+  const way = 'Without access to the hub, serve a .gguf file of this machine, or set HF_ENDPOINT to a mirror'
+  return new ServeError(error.code, `${error.message}. ${way}`, { cause: error.cause })
+}
+
 type Listed = HubFile & { readonly isLocal?: boolean }
 
 /** The hub's files; when it cannot be asked, what was downloaded before. */
@@ -142,7 +149,7 @@ async function listed(
   } catch (error) {
     signal.throwIfAborted()
     const local = await cachedPaths(folder)
-    if (local.length === 0) throw error
+    if (local.length === 0) throw withWayOut(error)
     output.err(`${(error as Error).message}. Using what was downloaded before to ${folder}`)
     return local.map((path) => ({ path, size: undefined, sha256: undefined, url: '', isLocal: true }))
   }

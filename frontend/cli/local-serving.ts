@@ -1,3 +1,5 @@
+import { resolve } from 'node:path'
+import { makeFolder } from '../../common/make-folder.ts'
 import { KEYS } from '../config/keys.ts'
 import type { Entry } from '../config/properties.ts'
 import type { Settings } from '../config/settings.ts'
@@ -40,6 +42,8 @@ export async function loadElsewhere(
   { tempDir }: Settings,
 ): Promise<StartServer> {
   const startServer = await loadServer()
+  // A start makes it too, but later.
+  await makeFolder(resolve(tempDir))
   process.chdir(tempDir)
   return startServer
 }

@@ -1,4 +1,4 @@
-import { closest } from '../config/edit-distance.ts'
+import { closest } from '../../common/edit-distance.ts'
 import { version } from '../package-info.ts'
 import type { StartServer } from '../server-api.ts'
 import { isProgram, parseFlags, type CliFlags } from './flags.ts'
@@ -79,7 +79,7 @@ const WORDS_OF_FLAGS = ['start', 'stop', 'version', 'help']
 /** What is wrong with the first word; undefined for a command and for a flag. */
 function unknownCommand(word: string | undefined): string | undefined {
   if (word === undefined || word.startsWith('-')) return undefined
-  const near = WORDS_OF_FLAGS.includes(word) ? `--${word}` : closest(word, [...COMMANDS.keys()])
+  const near = WORDS_OF_FLAGS.includes(word) ? `--${word}` : closest(word, COMMANDS.keys(), 1)
   const hint = near === undefined ? '' : ` Did you mean ${near}?`
   return `There is no command ${word}.${hint} Commands: ${commandNames().join(', ')}; flags: --help`
 }

@@ -30,7 +30,8 @@ export function runStatus(argv: readonly string[], output: Output): Promise<numb
   })
 }
 
-function linesOf(server: ShownServer): string[] {
+/** What the command prints of a server. */
+export function linesOf(server: ShownServer): string[] {
   const { config, listening, openRequests, models } = server
   const lines = [headOf(server)]
   if (config !== undefined) lines.push(`  Configuration: ${config}`)
@@ -50,7 +51,9 @@ function modelLines({ modelName, modelVersion, jobQueueStatus, workers, failure 
     lines.push(`    cannot serve since ${failure.at} (id ${failure.id}): ${failure.reason}`)
   for (const { id, pid, state, inFlight, restarts, lastExit } of workers) {
     const restarted = restarts === 0 ? '' : `, ${count(restarts, 'restart')}`
-    lines.push(`    Worker ${id}: ${state}, pid ${pid}, ${count(inFlight, 'request')}${restarted}`)
+    lines.push(
+      `    Worker ${id}: ${state}${pid > 0 ? `, pid ${pid}` : ''}, ${count(inFlight, 'request')}${restarted}`,
+    )
     if (lastExit !== undefined) lines.push(`      last exit at ${lastExit.at}: ${lastExit.reason}`)
   }
   return lines

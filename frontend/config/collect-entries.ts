@@ -1,6 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
 import { ownValue } from '../../common/own-keys.ts'
-import { closest } from './edit-distance.ts'
+import { closest } from '../../common/edit-distance.ts'
 import { INERT_KEYS, envNameOf, inertEnvName } from './inert-keys.ts'
 import type { KeySpec } from './key-spec.ts'
 import { KEYS } from './keys.ts'

@@ -1,6 +1,6 @@
 import { isObject } from '../../common/json.ts'
 import { ownValue } from '../../common/own-keys.ts'
-import { closest } from '../config/edit-distance.ts'
+import { closest } from '../../common/edit-distance.ts'
 
 /** Keys that may be misspelt: an archive's file may have thousands, and comparing takes time. */
 const MAX_LOOKED_AT = 200

@@ -2,6 +2,9 @@ import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { ReadPace } from '../../common/read-pace.ts'
 
+/** Colours for terminals, which some libraries print to every output. */
+const COLOURS = /\u001b\[[\d;]*m/g
+
 /** Maximum characters per line; longer lines are split. */
 const MAX_LINE = 8192
 
@@ -17,10 +20,11 @@ const NEWLINE = 10
 const pace = new ReadPace(TURN_BYTES)
 
 /**
- * Calls back for each line of a process's output, with bounded memory. What has no newline follows when the
- * process has written nothing for a second.
+ * Calls back for each line of a process's output, without colours, with bounded memory. What has no newline
+ * follows when the process has written nothing for a second.
  */
-export function readLines(stream: Readable, onLine: (line: string) => void): void {
+export function readLines(stream: Readable, take: (line: string) => void): void {
+  const onLine = (line: string): void => take(line.includes('\u001b') ? line.replace(COLOURS, '') : line)
   const decoder = new StringDecoder('utf8')
   let rest = ''
   let timer: NodeJS.Timeout | undefined

@@ -127,3 +127,14 @@ test('neither a hub nor a URL names a place outside the cache', async () => {
   }
   expect(readdirSync(cache, { recursive: true })).toEqual([])
 })
+
+test('a hub that cannot be reached: the message has the ways out; one that refuses has its reason alone', async () => {
+  const { options } = await rig()
+  const way = 'Without access to the hub, serve a .gguf file of this machine, or set HF_ENDPOINT to a mirror'
+  const missing = { kind: 'hub', repository: 'org/none' } as const
+  const refused = expect(fetchModel(missing, options)).rejects
+  await refused.toThrow(/could not be downloaded: the answer was 404; check the name$/)
+  const env = { HF_ENDPOINT: 'http://127.0.0.1:9' }
+  const alone = { ...options, cache: tempDir(), env }
+  await expect(fetchModel(REPOSITORY, alone)).rejects.toThrow(new RegExp(`connection: .*\\. ${way}$`))
+})

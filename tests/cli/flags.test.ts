@@ -98,6 +98,7 @@ describe('the command', () => {
 
   test.each([
     ['srve', 'There is no command srve. Did you mean serve? Commands: dev, init, keys, serve, status, top;'],
+    ['dve', 'There is no command dve. Did you mean dev? Commands: dev'],
     ['words.mar', 'There is no command words.mar. Commands: dev'],
     ['stop', 'There is no command stop. Did you mean --stop? Commands: dev'],
     ['start', 'There is no command start. Did you mean --start? Commands: dev'],

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
+import { linesOf } from '../../frontend/cli/status.ts'
 import { isServerProcess } from '../../frontend/cli/server-process.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { startServer, CLI } from '../support/server.ts'
@@ -148,4 +149,11 @@ test('the status shows models, workers, their last exits and ports', async () =>
     openRequests: 0,
     models: [{ ...described, workers: [{ pid: worker.pid, restarts: 1 }] }],
   })
+})
+
+test('status shows no pid of a worker that has no process', () => {
+  const worker = { id: '9001', state: 'starting', pid: -1, inFlight: 0, restarts: 0 }
+  const model = { modelName: 'm', modelVersion: '1.0', jobQueueStatus: {}, workers: [worker] }
+  const server = { pid: 1, folder: '/', state: 'running', models: [model] }
+  expect(linesOf(server as never)).toContain('    Worker 9001: starting, 0 requests')
 })

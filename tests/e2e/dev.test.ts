@@ -334,6 +334,14 @@ test('a text of curl -d that is read as a form is explained, and one without a =
   await server.said('read as a form, because curl')
 })
 
+test('a temporary folder that is not there is made', async () => {
+  const temp = join(root, 'none', 'tmp')
+  const server = new DevServer('handlers', root, CLI, 0, { TEMP: temp, TMPDIR: temp })
+  servers.push(server)
+  await server.said(READY)
+  expect(existsSync(temp)).toBe(true)
+})
+
 test('a port that is taken is named with the flag that chooses another', async () => {
   const other = createServer().listen(0, '127.0.0.1')
   await once(other, 'listening')

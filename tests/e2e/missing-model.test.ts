@@ -19,7 +19,8 @@ import { execa } from '../support/tools.ts'
 
 test.each([
   ['names the store that was searched, in one line', 'gone.mar', ''],
-  ['names the archive that is meant', 'words', ', which has words.mar'],
+  ['names the archive that is meant', 'words', '; did you mean words.mar?'],
+  ['names the archive with nearly the same name', 'wrods.mar', '; did you mean words.mar?'],
 ])('a start with a model that is not there %s', async (_what, name, hint) => {
   const folder = tempDir()
   const store = join(folder, 'store')

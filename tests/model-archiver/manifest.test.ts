@@ -134,12 +134,12 @@ describe('a model config', () => {
     expect(await read('# nothing\n')).toEqual({})
   })
 
-  test.each(['- 1\n', 'text', 'a: [1', 'a: *unknown', `a: &a [x,x]\nb: [*a,*a,*a]\nc: 1\nc: 2`])(
+  test.each(['- 1\n', 'text', 'a: b: c', 'a: [1', 'a: *unknown', `a: &a [x,x]\nb: [*a,*a,*a]\nc: 1\nc: 2`])(
     '%j is refused',
     async (text) => {
       const error = await failure(read(text))
       expect(error.code).toBe('INVALID_MODEL')
-      expect(error.message).toMatch(/^Model config file model-config\.yaml cannot be used: [^\n]+\.$/)
+      expect(error.message).toMatch(/^Model config file model-config\.yaml cannot be used: [^\n]+[^:\n]\.$/)
     },
   )
 

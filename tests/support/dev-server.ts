@@ -17,11 +17,12 @@ export class DevServer {
 
   /**
    * @param cli default: the build of this repository
+   * @param more variables of its environment
    * @param port of REST; default: free ones, which it prints once its models have been loaded
    */
-  constructor(folder: string, cwd: string, cli = CLI, port = 0) {
+  constructor(folder: string, cwd: string, cli = CLI, port = 0, more: NodeJS.ProcessEnv = {}) {
     mkdirSync(this.temp)
-    const env = { ...process.env, NODE_OPTIONS: '', TEMP: this.temp, TMPDIR: this.temp }
+    const env = { ...process.env, NODE_OPTIONS: '', TEMP: this.temp, TMPDIR: this.temp, ...more }
     const stdio: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe']
     const args = [cli, 'dev', folder, '--port', String(port)]
     this.process = spawn(process.execPath, args, { cwd, env, stdio })

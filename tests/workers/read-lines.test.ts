@@ -32,6 +32,16 @@ test('what has no newline is a line after a second without output, or at the end
   expect(lines).toEqual(['a', 'bc', 'd'])
 })
 
+test('colours are left out, other commands to a terminal are not', async () => {
+  const stream = new PassThrough()
+  const lines: string[] = []
+  readLines(stream, (line) => lines.push(line))
+  stream.end('\u001b[0;93m[W:onnxruntime] a\u001b[m\nb\u001b[2J\n')
+  await turn()
+  await turn()
+  expect(lines).toEqual(['[W:onnxruntime] a', 'b\u001b[2J'])
+})
+
 test('a line that does not end is cut, and never kept in full', async () => {
   const stream = new PassThrough()
   const lines: string[] = []

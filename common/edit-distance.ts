@@ -27,10 +27,17 @@ export function editDistance(a: string, b: string, limit = Infinity): number {
   return previous[b.length]!
 }
 
-/** The closest candidate at a distance of at most 2 (less for words under 8 letters). */
-export function closest(text: string, candidates: Iterable<string>): string | undefined {
+/**
+ * The closest candidate.
+ * @param most distance of it, default 2; 1 below 8 letters, 0 below 4
+ */
+export function closest(
+  text: string,
+  candidates: Iterable<string>,
+  most = Math.min(2, Math.floor(text.length / 4)),
+): string | undefined {
   let found: string | undefined
-  let least = Math.min(2, Math.floor(text.length / 4)) + 1
+  let least = most + 1
   for (const candidate of candidates) {
     if (Math.abs(candidate.length - text.length) >= least) continue
     const distance = editDistance(text.toLowerCase(), candidate.toLowerCase(), least)
