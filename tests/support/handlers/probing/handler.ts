@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import type { HandlerRequest } from 'torchserve-ts'
+import type { Context, HandlerRequest } from 'torchserve-ts'
 
 /** What a handler may try: each says `got`, or `stopped` with the code of the error. */
 const ATTEMPTS = {
@@ -9,6 +9,7 @@ const ATTEMPTS = {
   signal: ({ pid }: Attempt) => process.kill(pid, 0),
   port: ({ port }: Attempt) => connected(port),
   env: () => ({ got: { ...process.env } }),
+  headers: (_asked: Attempt, context: Context) => ({ got: Object.keys(context.requestHeaders(0)) }),
 } as const
 
 interface Attempt {
@@ -18,13 +19,13 @@ interface Attempt {
   readonly port: number
 }
 
-export async function handle(requests: HandlerRequest[]): Promise<unknown[]> {
-  return Promise.all(requests.map((request) => tried(request['body'] as Attempt)))
+export async function handle([request]: HandlerRequest[], context: Context): Promise<unknown[]> {
+  return [await tried(request!['body'] as Attempt, context)]
 }
 
-async function tried(asked: Attempt): Promise<unknown> {
+async function tried(asked: Attempt, context: Context): Promise<unknown> {
   try {
-    const got = await ATTEMPTS[asked.attempt](asked)
+    const got = await ATTEMPTS[asked.attempt](asked, context)
     return typeof got === 'object' ? got : { got }
   } catch (error) {
     return { stopped: (error as NodeJS.ErrnoException).code }
