@@ -25,6 +25,8 @@ Commands, each with a --help of its own:
   top            show the same as a table, again and again
   keys           make, list, rotate and revoke API keys
 
+start and stop are the same as --start and --stop; help [command] shows the help of a command.
+
 Examples:
   Serve one model in this terminal, in one command (torchserve-ts serve --help):
     $ torchserve-ts serve model.gguf

@@ -44,7 +44,7 @@ export async function runCli(argv: readonly string[], options: CliOptions): Prom
 }
 
 async function run(words: readonly string[], options: CliOptions, output: Output): Promise<number> {
-  const argv = isProgram(words[0]) ? words.slice(1) : words
+  const argv = withFlag(isProgram(words[0]) ? words.slice(1) : words)
   const command = COMMANDS.get(argv[0] ?? '')
   if (command !== undefined) return (await command())(argv.slice(1), output, options)
   const unknown = unknownCommand(argv[0])
@@ -73,13 +73,22 @@ async function run(words: readonly string[], options: CliOptions, output: Output
   return start(argv, flags, options.loadServer, output)
 }
 
-/** Commands elsewhere; here they are flags, as in TorchServe. */
-const WORDS_OF_FLAGS = ['start', 'stop', 'version', 'help']
+/** Commands elsewhere; in TorchServe, and so here, they are flags. Both work. */
+const WORDS_OF_FLAGS = ['start', 'stop', 'version']
+
+/** The arguments with the flag that the first word means: `help dev` is `dev --help`. */
+function withFlag(argv: readonly string[]): readonly string[] {
+  const [first = '', ...others] = argv
+  if (WORDS_OF_FLAGS.includes(first)) return [`--${first}`, ...others]
+  if (first !== 'help') return argv
+  const [command = ''] = others
+  return command === '' || WORDS_OF_FLAGS.includes(command) ? ['--help'] : [command, '--help']
+}
 
 /** What is wrong with the first word; undefined for a command and for a flag. */
 function unknownCommand(word: string | undefined): string | undefined {
   if (word === undefined || word.startsWith('-')) return undefined
-  const near = WORDS_OF_FLAGS.includes(word) ? `--${word}` : closest(word, COMMANDS.keys(), 1)
+  const near = closest(word, [...COMMANDS.keys(), ...WORDS_OF_FLAGS, 'help'], 1)
   const hint = near === undefined ? '' : ` Did you mean ${near}?`
   return `There is no command ${word}.${hint} Commands: ${commandNames().join(', ')}; flags: --help`
 }

@@ -100,15 +100,38 @@ describe('the command', () => {
     ['srve', 'There is no command srve. Did you mean serve? Commands: dev, init, keys, serve, status, top;'],
     ['dve', 'There is no command dve. Did you mean dev? Commands: dev'],
     ['words.mar', 'There is no command words.mar. Commands: dev'],
-    ['stop', 'There is no command stop. Did you mean --stop? Commands: dev'],
-    ['start', 'There is no command start. Did you mean --start? Commands: dev'],
+    ['stpo', 'There is no command stpo. Did you mean stop? Commands: dev'],
   ])('%s is no command, which is one line and status 1', async (word, message) => {
     const { err, output } = recorder()
     expect(await runCli([word, 'x'], { loadServer: mustNotLoad, output })).toBe(1)
     expect(err).toEqual([expect.stringContaining(message)])
   })
 
-  test.each([[['--help']], [[]]])('%j prints the help with examples', async (argv) => {
+  test.each([
+    [['stop', '--start'], /'--stop' cannot be used with option '--start'/],
+    [['start', '--stop'], /'--stop' cannot be used with option '--start'/],
+  ])('%j is the flag, as in TorchServe', async (argv, message) => {
+    const { err, output } = recorder()
+    expect(await runCli(argv, { loadServer: mustNotLoad, output })).toBe(1)
+    expect(err.join('\n')).toMatch(message)
+  })
+
+  test.each([
+    [
+      ['help', 'dev'],
+      ['dev', '--help'],
+    ],
+    [['help', 'start'], ['--help']],
+    [['torchserve', 'help'], ['--help']],
+    [['version'], ['--version']],
+  ])('%j prints the same as %j', async (words, flags) => {
+    const [first, second] = [recorder(), recorder()]
+    expect(await runCli(words, { loadServer: mustNotLoad, output: first.output })).toBe(0)
+    await runCli(flags, { loadServer: mustNotLoad, output: second.output })
+    expect(first.out).toEqual(second.out)
+  })
+
+  test.each([[['--help']], [['help']], [[]]])('%j prints the help with examples', async (argv) => {
     const { out, output } = recorder()
     expect(await runCli(argv, { loadServer: mustNotLoad, output })).toBe(0)
     expect(out.join('\n')).toMatch(/Usage: torchserve-ts[\s\S]*--model-store[\s\S]*Examples:/)

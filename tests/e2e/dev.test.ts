@@ -342,6 +342,16 @@ test('a temporary folder that is not there is made', async () => {
   expect(existsSync(temp)).toBe(true)
 })
 
+test('variables of .env reach the handler, but for those that are set', async () => {
+  save('export const handle = () => [`${process.env.TOY_KEY} ${process.env.TOY_OWN}`]')
+  writeFileSync(join(root, 'handlers', '.env'), 'TOY_KEY="a b" # comment\nTOY_OWN=file\n')
+  const server = new DevServer('handlers', root, CLI, 0, { TOY_OWN: 'own' })
+  servers.push(server)
+  await server.said(READY)
+  expect(await ask(server)).toBe('a b own')
+  expect(server.output).toMatch(/Variables of .*\.env are set/)
+})
+
 test('a port that is taken is named with the flag that chooses another', async () => {
   const other = createServer().listen(0, '127.0.0.1')
   await once(other, 'listening')

@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { ServeError } from '../../../common/errors.ts'
 import { checkExposure } from '../../config/exposure.ts'
@@ -30,7 +31,8 @@ Examples:
 
 After a save, new requests get the new code as soon as it has loaded; streams that began before
 end on the old code. If the new code does not load, the old code goes on serving.
-Only this machine can reach the server, and it needs no tokens. It keeps no logs and no snapshots.`
+Variables of a file .env in the folder are set. Only this machine can reach the server, and it
+needs no tokens. It keeps no logs and no snapshots.`
 
 /** Seconds that requests on old code have. */
 const OLD_CODE_S = 3600
@@ -68,6 +70,7 @@ async function serveFolder(
   loadServer: () => Promise<StartServer>,
 ): Promise<void> {
   await checkFolder(folder)
+  readVariables(folder, output)
   const loaded = await devSettings(folder, flags)
   const { settings } = loaded
   let server: RunningServer | undefined
@@ -95,6 +98,19 @@ async function serveFolder(
   } finally {
     log.end()
     stop.unwatch()
+  }
+}
+
+/** Sets the variables of the folder's `.env` that are not set, also for its handlers. */
+function readVariables(folder: string, output: Output): void {
+  const file = join(folder, '.env')
+  if (!existsSync(file)) return
+  // Node has it since 20.12.
+  const load = (process as { loadEnvFile?: (path: string) => void }).loadEnvFile
+  if (load === undefined) output.err(`${file} is not read: that needs Node.js 20.12`)
+  else {
+    load(file)
+    output.out(`Variables of ${file} are set`)
   }
 }
 
