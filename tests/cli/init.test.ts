@@ -8,6 +8,7 @@ import { LISTENER_KEYS } from '../../frontend/config/listener-keys.ts'
 import { parseProperties } from '../../frontend/config/properties.ts'
 import { REPOSITORY } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
+import { execa } from '../support/tools.ts'
 
 async function init(
   folder: string,
@@ -47,6 +48,10 @@ test.each([
   const { name: own } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { name: string }
   expect(own).toBe(wanted)
   expect(existsSync(join(folder, '.gitignore'))).toBe(true)
+  const secrets = ['website.key', 'key.pem', 'keys.json', 'key_file.json', '.env', 'model.gguf']
+  await execa('git', ['init', '--quiet'], { cwd: folder })
+  const { stdout } = await execa('git', ['check-ignore', ...secrets], { cwd: folder })
+  expect(stdout.split('\n')).toEqual(secrets)
   expect(existsSync(join(folder, 'gitignore'))).toBe(false)
 })
 
