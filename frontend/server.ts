@@ -64,7 +64,9 @@ export async function startServer(settings: Settings, options: StartOptions): Pr
   try {
     await server.start(options)
   } catch (error) {
-    await server.kill()
+    // A model that is loaded already may have requests.
+    if (options.signal?.aborted === true && server.openRequests > 0) await server.close()
+    else await server.kill()
     throw error
   }
   return server
@@ -229,8 +231,9 @@ class Server implements RunningServer {
       (change) => audit?.write({ event: 'keys', operation: 'read api_keys_file', ...change }),
       (message) => this.#log.info(message),
     )
-    // Half of the code is in the listeners, so models unpack and workers start while it is read.
-    const [{ Listeners }] = await Promise.all([import('./listeners.ts'), this.#toLoad.load(options)])
+    const loading = this.#models.starting(() => this.#toLoad.load(options))
+    loading.catch(() => undefined) // thrown below
+    const { Listeners } = await import('./listeners.ts')
     signal?.throwIfAborted()
     this.#listeners = new Listeners({
       settings,
@@ -251,6 +254,8 @@ class Server implements RunningServer {
       accessLog: this.#logFiles.access_log && new AccessLog(this.#logFiles.access_log),
     })
     await this.#listeners.open()
+    await loading
+    signal?.throwIfAborted()
     if (options.waitForModels === true) await Promise.race([this.#models.loaded(), rejectedBy(signal)])
     if (!settings.disableSystemMetrics) this.#system.start(settings.metricTimeInterval)
     signal?.removeEventListener('abort', callOff) // from now on close() does it
@@ -321,6 +326,8 @@ class Server implements RunningServer {
   }
 
   async #writeSnapshot(kind: SnapshotKind): Promise<void> {
+    // It would leave out the models that are still to come.
+    if (this.#models.incomplete) return
     try {
       await this.#snapshots?.write(kind, this.#models.snapshot())
     } catch (error) {

@@ -51,6 +51,7 @@ export class Lifecycle {
    */
   async create(request: RegisterRequest, origin: Origin, replaces = false): Promise<Model> {
     if (origin.workflowNode === undefined) checkName(request.modelName)
+    if (!origin.atStartup) this.#registry.checkComplete()
     const load = this.loads.begin(request)
     try {
       return await this.#load(request, origin, replaces, load)
@@ -205,9 +206,9 @@ export class Lifecycle {
     }
   }
 
-  /** Whether the server ends. */
-  get stopping(): boolean {
-    return this.#stopping.signal.aborted
+  /** Aborts when the server ends. */
+  get stopping(): AbortSignal {
+    return this.#stopping.signal
   }
 
   /** Refuses new jobs and models, and cancels downloads and installations. */
@@ -230,7 +231,7 @@ export class Lifecycle {
    * does.
    */
   async kill(): Promise<void> {
-    this.#stopping.abort()
+    this.beginDrain()
     await Promise.all(this.#all().map((model) => model.kill()))
   }
 

@@ -45,7 +45,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   constructor(options: ManagerOptions) {
     this.#options = options
     this.#lifecycle = new Lifecycle(options, this.#registry)
-    this.#startup = new StartupModels(this.#lifecycle, options)
+    this.#startup = new StartupModels(this.#lifecycle, this.#registry, options)
     this.repository = new Repository(this, options.settings)
     this.traffic = new TrafficControl(this.#registry, options)
   }
@@ -122,6 +122,22 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
 
   registered(): Model[] {
     return this.#registry.all()
+  }
+
+  /**
+   * Registers the models of the start. Until all are, clients hear of one that is not there that it may still
+   * come (MODEL_NOT_READY), and the server is not healthy.
+   * @throws what `load` throws
+   */
+  async starting(load: () => Promise<void>): Promise<void> {
+    this.#registry.incomplete = true
+    await load()
+    this.#registry.incomplete = false
+  }
+
+  /** Whether models of the start are still to come. */
+  get incomplete(): boolean {
+    return this.#registry.incomplete
   }
 
   /** Loads a model at start, without waiting for its workers. */
@@ -235,6 +251,8 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   }
 
   health(): 'Healthy' | 'Unhealthy' {
+    // The models that are still to come have no worker yet.
+    if (this.incomplete) return 'Unhealthy'
     const short = this.#registry.defaults().some(({ workers, minWorkers }) => {
       // A model that scales from 0 and cannot be loaded keeps the worker that failed.
       return workers.healthy < Math.max(minWorkers, workers.failure === undefined ? 0 : 1)
@@ -254,6 +272,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   }
 
   loadedAtStartup(): string[] {
+    this.#registry.checkComplete()
     return this.#registry
       .defaults()
       .filter((model) => model.loadedAtStartup)

@@ -29,8 +29,8 @@ export class ModelsToLoad {
   }
 
   /**
-   * Loads them one after the other; does not wait for their workers. @throws ServeError of the first one that
-   * cannot be loaded, where one fails the start
+   * Loads them, a few at a time; does not wait for the workers of the last. @throws ServeError of the first
+   * that cannot be loaded, where one fails the start
    */
   async load({ startupModels, signal, snapshotHint, waitForModels }: LoadOptions): Promise<void> {
     const { loadModels, modelSnapshot } = this.#settings
@@ -40,10 +40,9 @@ export class ModelsToLoad {
     }
     const otherwise = loadModels === 'all' && waitForModels !== true ? 'skip' : 'fail'
     const strict = (startupModels ?? otherwise) === 'fail'
-    for (const model of await this.#wanted()) {
-      signal?.throwIfAborted()
-      await this.#load(model, strict)
-    }
+    const wanted = await this.#wanted()
+    signal?.throwIfAborted()
+    await Promise.all(wanted.map((model) => this.#load(model, strict)))
   }
 
   async #wanted(): Promise<readonly ModelToLoad[]> {
@@ -64,6 +63,7 @@ export class ModelsToLoad {
       await this.#models.loadAtStartup(model)
     } catch (thrown) {
       const error = ServeError.from(thrown)
+      if (error.code === 'SHUTTING_DOWN') throw error
       const where = searchedStore(error, model.location, this.#settings.modelStore)
       const message = `Failed to load model: ${redactUrl(model.location)}: ${error.message}${where}`
       if (strict) throw new ServeError(error.code, message, { cause: error, detail: error.detail })

@@ -16,6 +16,14 @@ export function modelNotFound(name: string): ServeError {
   return new ServeError('MODEL_NOT_FOUND', `Model not found: ${absent}`, { absent })
 }
 
+const RETRY_AFTER_MS = 1_000
+
+/** Nobody can say yet that a model is not there. */
+export function stillLoading(): ServeError {
+  const message = 'The server is still loading its models. Retry later.'
+  return new ServeError('MODEL_NOT_READY', message, { retryAfterMs: RETRY_AFTER_MS })
+}
+
 /** The same for a name that is not in the model store either. */
 export function storedModelNotFound(name: string): ServeError {
   return new ServeError('MODEL_NOT_FOUND', `Model ${name} not found`)

@@ -45,7 +45,7 @@ export interface ModelOperations {
   status(modelName: string, modelVersion?: string): ModelStatus
   /** The default version of every model visible to clients, sorted by name. */
   statuses(): ModelStatus[]
-  /** Names of the models loaded at start. */
+  /** Names of the models loaded at start. @throws ServeError MODEL_NOT_READY while some are still to come */
   loadedAtStartup(): string[]
 }
 

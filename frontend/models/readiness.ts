@@ -1,3 +1,4 @@
+import { ServeError } from '../../common/errors.ts'
 import type { ModelDescription, ModelOperations } from './operations.ts'
 
 /** What readiness needs of the models. */
@@ -13,8 +14,12 @@ export async function isModelReady(
   name: string,
   version?: string,
 ): Promise<boolean> {
-  const [model] = await models.describe(name, version)
-  return hasReadyWorker(model!) || model!.scaling?.wakes === true
+  const [model] = await models.describe(name, version).catch((error: unknown) => {
+    if (ServeError.from(error).code === 'MODEL_NOT_READY') return []
+    throw error
+  })
+  if (model === undefined) return false
+  return hasReadyWorker(model) || model.scaling?.wakes === true
 }
 
 /** Whether the server is healthy and every model of the start that has workers can answer. */

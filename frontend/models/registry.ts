@@ -2,7 +2,7 @@ import { ServeError } from '../../common/errors.ts'
 import type { Job } from '../jobs/job.ts'
 import type { Model } from './model.ts'
 import { statusOf } from './model-status.ts'
-import { modelNotFound, told } from './not-found.ts'
+import { modelNotFound, stillLoading, told } from './not-found.ts'
 import type { Caller, Routed, RoutedRequest } from './operations.ts'
 import type { Traffic } from './traffic.ts'
 import { VersionRouter, type Versions } from './version-router.ts'
@@ -20,6 +20,8 @@ interface RoutedVersions extends Versions {
 
 /** All models by name and version. One version of each name is its default. */
 export class Registry {
+  /** Models of the start are still to come: what is not here may be one of them. */
+  incomplete = false
   readonly #models = new Map<string, RoutedVersions>()
   readonly #weightLost: (model: Model, weight: number) => void
 
@@ -58,6 +60,11 @@ export class Registry {
     return old === model ? undefined : old
   }
 
+  /** @throws ServeError MODEL_NOT_READY */
+  checkComplete(): void {
+    if (this.incomplete) throw stillLoading()
+  }
+
   has(name: string, version: string): boolean {
     return this.#models.get(name)?.byVersion.has(version) ?? false
   }
@@ -71,7 +78,7 @@ export class Registry {
 
   /** @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND */
   get(name: string, version?: string): Model {
-    return versionOf(this.#versions(name), name, version)
+    return this.#versionOf(this.#versions(name), name, version)
   }
 
   /**
@@ -81,7 +88,7 @@ export class Registry {
   target(name: string, version?: string): JobTarget {
     const versions = this.#versions(name)
     if (versions.router !== undefined && version === undefined) return versions.router
-    return versionOf(versions, name, version)
+    return this.#versionOf(versions, name, version)
   }
 
   /** The version of a request, see ModelOperations. @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND */
@@ -89,7 +96,7 @@ export class Registry {
     const { modelName, modelVersion } = request
     const versions = this.#versions(modelName)
     if (versions.router === undefined || modelVersion !== undefined) {
-      const status = statusOf(versionOf(versions, modelName, modelVersion))
+      const status = statusOf(this.#versionOf(versions, modelName, modelVersion))
       return { status, routedTo: undefined, byWeight: false }
     }
     const model = versions.router.choose(request, caller)
@@ -131,6 +138,7 @@ export class Registry {
   setDefault(name: string, version: string): void {
     const versions = this.#versions(name)
     if (!versions.byVersion.has(version)) {
+      this.checkComplete()
       throw new ServeError(
         'VERSION_NOT_FOUND',
         `Model version ${told(version)} does not exist for model ${name}`,
@@ -191,19 +199,21 @@ export class Registry {
   #versions(name: string): RoutedVersions {
     const versions = this.#models.get(name)
     const isInternal = versions?.byVersion.get(versions.default)?.workflowNode === 'functions'
-    if (versions === undefined || isInternal) throw modelNotFound(name)
-    return versions
+    if (versions !== undefined && !isInternal) return versions
+    this.checkComplete()
+    throw modelNotFound(name)
   }
-}
 
-/** @throws ServeError VERSION_NOT_FOUND */
-function versionOf({ byVersion, default: standard }: Versions, name: string, version?: string): Model {
-  const model = byVersion.get(version ?? standard)
-  if (model !== undefined) return model
-  throw new ServeError(
-    'VERSION_NOT_FOUND',
-    `Model version: ${told(version!)} does not exist for model: ${name}`,
-  )
+  /** @throws ServeError VERSION_NOT_FOUND */
+  #versionOf({ byVersion, default: standard }: Versions, name: string, version?: string): Model {
+    const model = byVersion.get(version ?? standard)
+    if (model !== undefined) return model
+    this.checkComplete()
+    throw new ServeError(
+      'VERSION_NOT_FOUND',
+      `Model version: ${told(version!)} does not exist for model: ${name}`,
+    )
+  }
 }
 
 /** Called after every change of what the router depends on. */

@@ -1,21 +1,36 @@
+import { within } from '../../common/deadline.ts'
 import { ServeError } from '../../common/errors.ts'
+import { processors } from '../../common/processors.ts'
+import { Turns } from '../../model-archiver/turns.ts'
 import type { ModelToLoad } from '../config/settings.ts'
 import type { ModelSnapshot } from '../config/model-snapshot.ts'
 import type { ManagerOptions, Origin } from './build-model.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import type { Model } from './model.ts'
 import type { RegisterRequest } from './operations.ts'
+import type { Registry } from './registry.ts'
 import { type Restorable, restorable, restoreRequest } from './snapshot-models.ts'
+
+/** Models that are unpacked and started at the same time. */
+const MAX_STARTS = Math.max(4, 2 * processors())
+/** Milliseconds after which the next model starts, although the workers of one before it still load. */
+const TURN_MS = 10_000
 
 /** The models of the start: of the command line and the configuration, or of a snapshot. */
 export class StartupModels {
   readonly #lifecycle: Lifecycle
+  readonly #registry: Registry
   readonly #options: ManagerOptions
+  readonly #turns = new Turns(MAX_STARTS)
+  /** The order in which models were wanted: the first version of a name is its default. */
+  readonly #places = new Map<Model, number>()
+  #wanted = 0
   /** While or after their workers load them. */
   readonly #starts: Promise<void>[] = []
 
-  constructor(lifecycle: Lifecycle, options: ManagerOptions) {
+  constructor(lifecycle: Lifecycle, registry: Registry, options: ManagerOptions) {
     this.#lifecycle = lifecycle
+    this.#registry = registry
     this.#options = options
   }
 
@@ -34,13 +49,19 @@ export class StartupModels {
    */
   async restore(snapshot: ModelSnapshot, hint: string): Promise<void> {
     const { modelStore } = this.#options.settings
-    for (const version of await restorable(snapshot, modelStore, hint)) {
-      await this.#restore(version).catch((error: unknown) => {
-        const { code, message } = ServeError.from(error)
-        if (code === 'UNTRUSTED_ARCHIVE') throw untrustedVersion(version, `${message}${hint}`)
-        this.#options.warn(`Error while registering model ${version.name}. Details: ${message}${hint}`)
-        this.#add(Promise.reject(notLoaded(version, error)))
-      })
+    const versions = await restorable(snapshot, modelStore, hint)
+    await Promise.all(versions.map((version) => this.#restoreOrSkip(version, hint)))
+  }
+
+  async #restoreOrSkip(version: Restorable, hint: string): Promise<void> {
+    try {
+      await this.#restore(version)
+    } catch (error) {
+      const { code, message } = ServeError.from(error)
+      if (code === 'UNTRUSTED_ARCHIVE') throw untrustedVersion(version, `${message}${hint}`)
+      if (this.#lifecycle.stopping.aborted) throw error
+      this.#options.warn(`Error while registering model ${version.name}. Details: ${message}${hint}`)
+      this.#add(Promise.reject(notLoaded(version, error)))
     }
   }
 
@@ -75,19 +96,42 @@ export class StartupModels {
     }
   }
 
+  /** Builds the model when it is its turn, and starts its workers. */
   async #begin(request: RegisterRequest, origin: Origin): Promise<Model> {
-    const model = await this.#lifecycle.create(request, origin)
-    const started = model.scale(model.minWorkers, model.maxWorkers).catch((error: unknown) => {
+    const place = this.#wanted++
+    await this.#turns.take(this.#lifecycle.stopping)
+    let started: Promise<void> | undefined
+    try {
+      const model = await this.#lifecycle.create(request, origin)
+      this.#keepDefault(model, place)
+      started = this.#start(model)
+      this.#add(started)
+      return model
+    } finally {
+      void within(TURN_MS, started)
+        .catch(() => undefined)
+        .then(() => this.#turns.give())
+    }
+  }
+
+  #keepDefault(model: Model, place: number): void {
+    this.#places.set(model, place)
+    const standard = this.#registry.get(model.name)
+    if (place < (this.#places.get(standard) ?? -1)) this.#registry.setDefault(model.name, model.version)
+  }
+
+  async #start(model: Model): Promise<void> {
+    try {
+      await model.scale(model.minWorkers, model.maxWorkers)
+    } catch (error) {
       const { message } = ServeError.from(error)
       // Workers that end with the server have not failed.
-      if (!this.#lifecycle.stopping)
+      if (!this.#lifecycle.stopping.aborted)
         this.#options.warn(
           `Failed to start workers for model ${model.name} version: ${model.version}: ${message}`,
         )
       throw notLoaded(model, error)
-    })
-    this.#add(started)
-    return model
+    }
   }
 }
 

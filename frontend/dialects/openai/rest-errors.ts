@@ -30,6 +30,7 @@ const ANSWERS: Partial<Record<ErrorCode, OpenAIAnswer>> = {
   FOREIGN_PAGE: answer(403, 'permission_error', 'foreign_page'),
   MODEL_NOT_FOUND: invalid(404, 'model_not_found'),
   VERSION_NOT_FOUND: invalid(404, 'model_not_found'),
+  MODEL_NOT_READY: server(503, 'model_not_ready'),
   QUEUE_FULL: answer(429, 'rate_limit_error', 'rate_limit_exceeded'),
   NO_WORKER: server(503, 'model_not_ready'),
   MODEL_FAILED: server(503, 'model_failed'),
@@ -58,6 +59,7 @@ function answerOf(error: ServeError): OpenAIAnswer {
 const WORTH_RETRYING: ReadonlySet<ErrorCode> = new Set([
   'QUEUE_FULL',
   'RATE_LIMITED',
+  'MODEL_NOT_READY',
   'NO_WORKER',
   'SHUTTING_DOWN',
   'QUEUE_TIMEOUT',
