@@ -78,6 +78,12 @@ test.each([
   expect(text('templates', template)).toContain(`$.Files.Get "files/${file}"`)
 })
 
+test('a pod has shared memory beyond the 64 MiB of a container', () => {
+  const pod = text('templates', '_pod.tpl')
+  expect(pod).toMatch(/- name: shm\n +mountPath: \/dev\/shm\n/)
+  expect(pod).toMatch(/- name: shm\n +emptyDir: \{ medium: Memory, sizeLimit: \{\{ \.Values\.shm\.sizeLimit/)
+})
+
 test('every metric and label in the queries of the chart is on the page of a server', async () => {
   const server = await startServer({
     models: ['count'],

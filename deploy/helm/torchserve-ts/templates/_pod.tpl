@@ -67,6 +67,8 @@ spec:
       readOnly: true
     - name: tmp
       mountPath: /tmp
+    - name: shm
+      mountPath: /dev/shm
 {{- end }}
 
 {{- define "torchserve-ts.modelsMount" -}}
@@ -177,6 +179,8 @@ spec:
 {{- end }}
 - name: tmp
   emptyDir: { sizeLimit: {{ .Values.tmp.sizeLimit | quote }} }
+- name: shm
+  emptyDir: { medium: Memory, sizeLimit: {{ .Values.shm.sizeLimit | quote }} }
 {{- with .Values.extraVolumes }}
 {{ toYaml . }}
 {{- end }}
