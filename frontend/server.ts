@@ -33,7 +33,7 @@ import { version } from './package-info.ts'
 import { installDependencies } from './workers/python/environment/dependencies.ts'
 import type { RunningServer, ServerStatus, StartOptions } from './server-api.ts'
 import { Devices } from './workers/devices.ts'
-import { findGpus, gpuUsage } from './workers/gpus.ts'
+import { findGpus, type Gpus, gpuUsage } from './workers/gpus.ts'
 import { Pool } from './workers/pool.ts'
 import { createSocketDir, type SocketDir } from './workers/socket-dir.ts'
 import type { WorkerOutput } from './workers/worker-state.ts'
@@ -86,7 +86,7 @@ async function metricsConfig(settings: Settings, log: Logger): Promise<MetricsCo
 interface Found {
   readonly config: MetricsConfig
   /** CUDA's identifiers of the GPUs. */
-  readonly gpus: readonly string[]
+  readonly gpus: Gpus
   /** Undefined: tracing is off. */
   readonly tracing: Tracing | undefined
 }
@@ -119,6 +119,7 @@ class Server implements RunningServer {
     this.#logFiles = logFiles
     this.#snapshots = options.snapshots
     const warn = (message: string): void => log.warn(message)
+    if (gpus.warning !== undefined) warn(gpus.warning)
     this.#metrics = new Metrics({
       mode: settings.metricsMode,
       config,
@@ -138,7 +139,7 @@ class Server implements RunningServer {
       socketDir: this.#sockets.path,
       nextWorkerId: workerNumbers(settings),
       gpus,
-      devices: new Devices(gpus.length),
+      devices: new Devices(gpus.list.length),
       models: () => this.#models.registered(),
       metrics: this.#metrics.wanted,
       log: (
@@ -159,7 +160,7 @@ class Server implements RunningServer {
       tracing,
       warn,
       inform: (message: string) => log.info(message),
-      gpuCount: gpus.length,
+      gpuCount: gpus.list.length,
       gpuUsage: () => gpuUsage(gpus),
       installDependencies: ({ name, prepared }: LocatedModel, signal: AbortSignal) => {
         const thread = `pip-${name}_${prepared.version}`

@@ -122,7 +122,7 @@ async function checkSettings(
     report.broken.push(describeFailure(error))
   }
   try {
-    const own = settingsOf(request, located, true, { settings, warn, gpuCount: gpus.length })
+    const own = settingsOf(request, located, true, { settings, warn, gpuCount: gpus.list.length })
     report.runs.push(workersLine(own, prepared))
     report.differs.push(...archiveDifferences(prepared, own))
   } catch (error) {

@@ -23,7 +23,9 @@ export async function checkModels(
   output: Output,
 ): Promise<string[]> {
   const { tempDir, dispose } = await checkFolder()
-  const gpuCount = (await findGpus(settings.numberOfGpu)).length
+  const gpus = await findGpus(settings.numberOfGpu)
+  if (gpus.warning !== undefined) output.err(`Warning: ${gpus.warning}`)
+  const gpuCount = gpus.list.length
   const check = { settings: { ...settings, tempDir }, gpuCount, output }
   const problems: string[] = []
   try {

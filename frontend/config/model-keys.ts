@@ -104,7 +104,7 @@ export const MODEL_KEYS = {
   numberOfGpu: optional(
     'number_of_gpu',
     integer(0, 10_000),
-    'Largest number of GPUs to use. Unset: all that nvidia-smi finds and CUDA_VISIBLE_DEVICES contains.',
+    'Largest number of GPUs to use. Unset: all that the vendor’s tool finds and CUDA_VISIBLE_DEVICES (or that of AMD or Intel) contains.',
   ),
   initialWorkerPort: key(
     'initial_worker_port',

@@ -11,68 +11,40 @@ export interface DeviceLease {
 const CPU: DeviceLease = { ids: [], release: () => undefined }
 
 /**
- * Assigns GPUs to workers: each gets the GPU with the fewest workers, or for a rank group the group of
- * adjacent GPUs; among equals the next in turn. Without deviceIds, and with several GPUs, GPU 1 comes first,
- * as in TorchServe (WorkLoadManager.java).
+ * Assigns GPUs to workers, with one account over all models: each gets the GPU with the fewest workers, or
+ * for a rank group the group of adjacent GPUs; among equals the next in turn. Without deviceIds, and with
+ * several GPUs, GPU 1 comes first, as in TorchServe (WorkLoadManager.java).
  */
 export class Devices {
-  readonly #plain: Slots
-  readonly #ofModels = new WeakMap<ModelSettings, Slots>()
+  /** Workers on each GPU, by id. */
+  readonly #users: number[]
+  /** The slot whose turn it is, of models with slots of their own. */
+  readonly #next = new WeakMap<ModelSettings, number>()
+  #nextPlain = 1
 
   /** @param count number of GPUs of this server */
   constructor(count: number) {
-    const ids = Array.from({ length: count }, (_, id) => id)
-    this.#plain = new Slots(groups(ids, 1), 1)
+    this.#users = Array<number>(count).fill(0)
   }
 
   assign(settings: ModelSettings): DeviceLease {
-    if (settings.deviceType === 'cpu') return CPU
-    return this.#slotsOf(settings).take()
-  }
-
-  #slotsOf(settings: ModelSettings): Slots {
-    const { deviceIds, parallelLevel } = settings
-    if (deviceIds === undefined && parallelLevel === 0) return this.#plain
-    let slots = this.#ofModels.get(settings)
-    if (slots === undefined) {
-      const ids = deviceIds ?? this.#plain.ids()
-      slots = new Slots(groups(ids, Math.max(1, parallelLevel)), 0)
-      this.#ofModels.set(settings, slots)
-    }
-    return slots
-  }
-}
-
-class Slots {
-  readonly #slots: readonly (readonly number[])[]
-  readonly #users: number[]
-  #next: number
-
-  constructor(slots: readonly (readonly number[])[], first: number) {
-    this.#slots = slots
-    this.#users = slots.map(() => 0)
-    this.#next = first
-  }
-
-  ids(): number[] {
-    return this.#slots.flat()
-  }
-
-  take(): DeviceLease {
-    const count = this.#slots.length
-    if (count === 0) return CPU
-    let best = this.#next % count
-    for (let step = 1; step < count; step++) {
-      const slot = (this.#next + step) % count
-      if (this.#users[slot]! < this.#users[best]!) best = slot
-    }
-    this.#next = (best + 1) % count
-    this.#users[best]! += 1
+    const { deviceType, deviceIds, parallelLevel } = settings
+    const slots = groups(deviceIds ?? [...this.#users.keys()], Math.max(1, parallelLevel))
+    if (deviceType === 'cpu' || slots.length === 0) return CPU
+    const isPlain = deviceIds === undefined && parallelLevel === 0
+    const next = (isPlain ? this.#nextPlain : (this.#next.get(settings) ?? 0)) % slots.length
+    const inTurn = [...slots.keys()].map((step) => (next + step) % slots.length)
+    const load = (slot: number): number => slots[slot]!.reduce((sum, id) => sum + this.#users[id]!, 0)
+    const best = inTurn.reduce((least, slot) => (load(slot) < load(least) ? slot : least))
+    if (isPlain) this.#nextPlain = best + 1
+    else this.#next.set(settings, best + 1)
+    const ids = slots[best]!
+    for (const id of ids) this.#users[id]! += 1
     let held = true
     return {
-      ids: this.#slots[best]!,
+      ids,
       release: () => {
-        if (held) this.#users[best]! -= 1
+        if (held) for (const id of ids) this.#users[id]! -= 1
         held = false
       },
     }

@@ -1,37 +1,106 @@
-import { queryGpus } from '../observe/metrics/nvidia-smi.ts'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { ownValue } from '../../common/own-keys.ts'
+import {
+  type Accelerator,
+  measureAccelerators,
+  runTool,
+  type Vendor,
+  VENDORS,
+} from '../observe/metrics/accelerators.ts'
+
+/** The GPUs of one vendor that this server may use. A GPU's id is its index in `list`. */
+export interface Gpus {
+  readonly list: readonly Accelerator[]
+  /** Undefined: there are none. */
+  readonly vendor: Vendor | undefined
+  /** Why GPUs of the machine cannot be used; undefined: they can, or there are none. */
+  readonly warning: string | undefined
+}
 
 /**
- * The GPUs that this server may use, as CUDA_VISIBLE_DEVICES names them (index or UUID). A GPU's id is its
- * index in this list. Empty without nvidia-smi.
- * @param limit number_of_gpu; 0 skips the query
+ * Asks the tools of the vendors, in TorchServe's order.
+ * @param limit number_of_gpu; 0 asks nobody
+ * @param devices where the machine's device files are
  */
-export async function findGpus(limit = Infinity, env: NodeJS.ProcessEnv = process.env): Promise<string[]> {
-  if (limit === 0) return []
-  const indexes = ((await queryGpus([], env)) ?? []).map(([index]) => index!)
-  return visible(indexes, env['CUDA_VISIBLE_DEVICES']).slice(0, limit)
-}
-
-/** CUDA's rule: the list ends at the first name that is not a device. Unset: all devices. */
-function visible(indexes: string[], variable: string | undefined): string[] {
-  if (variable === undefined) return indexes
-  const names = variable.split(',').map((name) => name.trim())
-  const end = names.findIndex((name) => !indexes.includes(name) && !/^(GPU|MIG)-/.test(name))
-  return end < 0 ? names : names.slice(0, end)
-}
-
-/** The utilization of each GPU for describe, by id; the ids are indexes of `gpus`. */
-export async function gpuUsage(
-  gpus: readonly string[],
+export async function findGpus(
+  limit = Infinity,
   env: NodeJS.ProcessEnv = process.env,
+  devices = '/dev',
+): Promise<Gpus> {
+  const warnings: string[] = []
+  for (const vendor of limit === 0 ? [] : VENDORS) {
+    const { tool, listArgs, variables } = vendor
+    try {
+      const output = await runTool(tool, listArgs, env)
+      const all = output === undefined ? [] : vendor.list(output)
+      const list = visible(all, ownValue(env, variables[0])).slice(0, limit)
+      if (list.length > 0) return { list, vendor, warning: undefined }
+      if (output === undefined) warnings.push(...withoutTool(vendor, devices))
+    } catch (error) {
+      warnings.push(`${tool} failed, so models run on the CPU: ${(error as Error).message}`)
+    }
+  }
+  return { list: [], vendor: undefined, warning: warnings[0] }
+}
+
+function withoutTool({ tool, node }: Vendor, devices: string): string[] {
+  const path = join(devices, node ?? '')
+  if (node === undefined || !existsSync(path)) return []
+  const why = `${path} exists, but ${tool} is not installed, so models run on the CPU`
+  const cure = 'In a container, NVIDIA_DRIVER_CAPABILITIES must contain utility and compute'
+  return [tool === 'nvidia-smi' ? `${why}. ${cure}` : why]
+}
+
+/**
+ * CUDA's rule: an index, a UUID or its beginning; the list ends at the first name that is no device. Unset:
+ * all devices.
+ */
+function visible(all: readonly Accelerator[], variable: string | undefined): readonly Accelerator[] {
+  if (variable === undefined) return all
+  const named = variable.split(',').map((text) => {
+    const name = text.trim()
+    return all.find((each) => each.gpu === name || (name.length > 4 && each.name.startsWith(name)))
+  })
+  const end = named.indexOf(undefined)
+  return (end < 0 ? named : named.slice(0, end)) as Accelerator[]
+}
+
+/**
+ * The variables of a worker. Its indices are those of the vendor's tool, also where cards differ.
+ * @param ids of the GPUs that the process may see; empty: as the server
+ */
+export function deviceEnv(ids: readonly number[], { list, vendor }: Gpus): Record<string, string> {
+  if (vendor === undefined) return {}
+  const order: Record<string, string> =
+    vendor.tool === 'nvidia-smi' ? { CUDA_DEVICE_ORDER: 'PCI_BUS_ID' } : {}
+  if (ids.length === 0) return order
+  const names = ids.map((id) => list[id]!.name).join(',')
+  return { ...order, ...Object.fromEntries(vendor.variables.map((variable) => [variable, names])) }
+}
+
+/**
+ * Whether a worker must see its own GPUs alone, as CUDA's numbers are not those of `list`: a process can use
+ * one MIG device only.
+ */
+export function hasParts({ list }: Gpus): boolean {
+  return list.some(({ name }) => name.startsWith('MIG-'))
+}
+
+/** The utilization of each GPU for describe, by id, in TorchServe's words (Accelerator.java). */
+export async function gpuUsage(
+  { list }: Gpus,
+  env?: NodeJS.ProcessEnv,
 ): Promise<ReadonlyMap<number, string>> {
-  const rows = (await queryGpus(['uuid', 'utilization.gpu', 'utilization.memory', 'memory.used'], env)) ?? []
+  const rows = new Map((await measureAccelerators(env))?.map((row) => [row.gpu, row]))
   const usage = new Map<number, string>()
-  for (const [index, uuid, busy, memory, used] of rows) {
-    const id = gpus.findIndex((name) => name === index || (name.length > 4 && uuid?.startsWith(name)))
-    if (id < 0) continue
+  for (const [id, { gpu }] of list.entries()) {
+    const row = rows.get(gpu)
+    if (row === undefined) continue
+    const { utilization = 'N/A', memoryUtilization = 'N/A', memoryUsed = 'N/A' } = row
     usage.set(
       id,
-      `gpuId::${id} utilization.gpu::${busy} % utilization.memory::${memory} % memory.used::${used} MiB`,
+      `gpuId::${id} utilization.gpu::${utilization} % utilization.memory::${memoryUtilization} % memory.used::${memoryUsed} MiB`,
     )
   }
   return usage

@@ -5,6 +5,7 @@ import type { LoadMessage, WantedMetrics } from '../../protocol/messages.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Model } from '../models/model.ts'
 import { batchFrameBytes } from '../jobs/request-limits.ts'
+import { deviceEnv, type Gpus } from './gpus.ts'
 import { inheritedEnv } from './inherited-env.ts'
 import type { RankOptions } from './rank-process.ts'
 import { withThreads } from './threads.ts'
@@ -27,8 +28,7 @@ export interface LaunchContext {
   socketDir: string
   /** The metrics that the frontend needs. */
   metrics: WantedMetrics
-  /** CUDA's names of the GPUs, by id. */
-  gpus: readonly string[]
+  gpus: Gpus
 }
 
 /** One start of a worker. */
@@ -126,13 +126,4 @@ function rankEnv(
     MASTER_ADDR: '127.0.0.1',
     MASTER_PORT: String(first + ((((workerId - first) % ports) + ports) % ports)),
   }
-}
-
-/**
- * Restricts the process to its GPUs, because libraries often take the first one they see. On CPU nothing is
- * hidden.
- */
-export function deviceEnv(devices: readonly number[], gpus: readonly string[]): Record<string, string> {
-  if (devices.length === 0) return {}
-  return { CUDA_VISIBLE_DEVICES: devices.map((id) => gpus[id]!).join(',') }
 }

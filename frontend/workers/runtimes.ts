@@ -1,6 +1,7 @@
 import { ServeError } from '../../common/errors.ts'
 import type { Model } from '../models/model.ts'
 import { findPython } from './python/environment/environment.ts'
+import { hasParts } from './gpus.ts'
 import { loadMessage, rankOptions, type LaunchContext, type Start } from './launch.ts'
 import { pythonLaunch, usesTorchrun } from './python/command-line.ts'
 import { PythonGroup } from './python/python-group.ts'
@@ -83,7 +84,7 @@ function pythonGroup(
         modelDir: prepared.modelDir,
         batchSize: settings.batchSize,
         handler: prepared.manifest.model.handler ?? prepared.modelDir,
-        gpuId: start.devices[0] ?? -1,
+        gpuId: start.devices.length > 0 && hasParts(context.gpus) ? 0 : (start.devices[0] ?? -1),
         envelope: model.envelope ?? '',
         limitMaxImagePixels,
       },

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { rawRequest } from '../support/raw-http.ts'
@@ -9,7 +9,7 @@ const HANDLER = `
 const env = (name) => process.env[name]
 export const handle = (requests, context) => requests.map(() => ({
   gpuId: context.properties.gpuId, device: context.properties.device, pixels: context.properties.limitMaxImagePixels,
-  visible: env('CUDA_VISIBLE_DEVICES'), port: env('MASTER_PORT'), threads: env('OMP_NUM_THREADS'), rayon: env('RAYON_NUM_THREADS'), secret: env('MY_SECRET'),
+  visible: env('CUDA_VISIBLE_DEVICES'), order: env('CUDA_DEVICE_ORDER'), port: env('MASTER_PORT'), threads: env('OMP_NUM_THREADS'), rayon: env('RAYON_NUM_THREADS'), secret: env('MY_SECRET'),
 }))
 `
 
@@ -22,11 +22,12 @@ function modelFolder(store: string, name: string, config: string): void {
 
 test('workers get their GPU and their environment, and describe tells', async () => {
   const bin = tempDir()
+  const gpus = ['a', 'b', 'c'].map((id, index) => `GPU ${index}: NVIDIA (UUID: GPU-${id})`)
   writeFileSync(
     join(bin, 'nvidia-smi'),
-    '#!/bin/sh\nprintf "0, a, 1, 2, 3\\n1, b, 4, 5, 6\\n2, c, 7, 8, 9\\n"\n',
+    `#!/bin/sh\ncase $1 in -L) echo '${gpus.join('\n')}';; *) printf '0, 1, 2, 3\\n1, 4, 5, 6\\n2, 7, 8, 9\\n';; esac\n`,
+    { mode: 0o755 },
   )
-  chmodSync(join(bin, 'nvidia-smi'), 0o755)
   const modelStore = tempDir()
   modelFolder(modelStore, 'one', 'minWorkers: 1\nmaxWorkers: 1\n')
   modelFolder(modelStore, 'chosen', 'minWorkers: 1\nmaxWorkers: 1\ndeviceIds: [2]\n')
@@ -52,14 +53,20 @@ test('workers get their GPU and their environment, and describe tells', async ()
   }
   for (const model of ['one', 'chosen', 'wrong', 'group']) await server.ready(model)
 
-  expect(await ask('one')).toMatchObject({ gpuId: 1, device: 'cuda:0', visible: '0', pixels: false })
+  expect(await ask('one')).toMatchObject({
+    gpuId: 1,
+    device: 'cuda:0',
+    visible: 'GPU-a',
+    order: 'PCI_BUS_ID',
+    pixels: false,
+  })
   expect(await ask('one')).not.toHaveProperty('secret')
   expect(await ask('one')).toMatchObject({ threads: '1', rayon: '1' })
-  expect(await ask('chosen')).toMatchObject({ gpuId: 2, visible: '1' })
+  expect(await ask('chosen')).toMatchObject({ gpuId: 2, visible: 'GPU-b' })
   expect(await ask('wrong')).toMatchObject({ gpuId: -1, device: 'cpu', visible: '2,0,1' })
   expect(await ask('group')).toMatchObject({
     gpuId: 0,
-    visible: '2,0',
+    visible: 'GPU-c,GPU-a',
     port: '30000',
     threads: '5',
     rayon: '5',

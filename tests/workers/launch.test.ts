@@ -14,7 +14,7 @@ test('busy_poll_microseconds is what the frontend polls for, if it has two proce
     settings: { workerWrapper: [], parallelLevel: 1, batchSize: 1 },
     prepared: { modelDir: '/models/m', workDir: '/work' },
   }
-  const context = { settings, gpus: [] }
+  const context = { settings, gpus: { list: [], vendor: undefined, warning: undefined } }
   const [rank] = rankOptions(
     model as unknown as Model,
     { workerId: 9000, serial: 's', devices: [], threads: 1 },

@@ -1,9 +1,9 @@
 import { startTimer } from '../../../common/timer.ts'
-import { measureGpus } from './gpus.ts'
+import { measureAccelerators } from './accelerators.ts'
 import { cpuTimes, cpuUtilization, disk, memory } from './machine.ts'
 import type { ServerMetrics } from './server-metrics.ts'
 
-/** Samples CPU, memory, disk and NVIDIA GPUs periodically. Starts no process but nvidia-smi. */
+/** Samples CPU, memory, disk and GPUs periodically. Starts no process but the tool of the GPUs. */
 export class SystemMetrics {
   readonly #metrics: ServerMetrics
   readonly #warn: (message: string) => void
@@ -39,10 +39,16 @@ export class SystemMetrics {
   }
 
   async #lookAtGpus(): Promise<void> {
-    const gpus = await measureGpus()
+    const gpus = await measureAccelerators()
     this.#hasGpus = gpus !== undefined
-    for (const { device, values } of gpus ?? []) {
-      for (const [name, value] of Object.entries(values)) this.#metrics.system(name, value, device)
+    for (const { gpu, utilization, memoryUtilization, memoryUsed } of gpus ?? []) {
+      const measured = {
+        GPUUtilization: utilization,
+        GPUMemoryUtilization: memoryUtilization,
+        GPUMemoryUsed: memoryUsed,
+      }
+      for (const [name, value] of Object.entries(measured))
+        if (value !== undefined) this.#metrics.system(name, value, gpu)
     }
   }
 }

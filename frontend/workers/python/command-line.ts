@@ -5,7 +5,8 @@ import type { Model } from '../../models/model.ts'
 import { defaultMetricsConfig } from '../../package-info.ts'
 import type { PythonEnvironment } from './environment/environment.ts'
 import { inheritedEnv } from '../inherited-env.ts'
-import { deviceEnv, type LaunchContext, type Start } from '../launch.ts'
+import { deviceEnv, type Gpus, hasParts } from '../gpus.ts'
+import type { LaunchContext, Start } from '../launch.ts'
 import { withThreads } from '../threads.ts'
 import { wrapped } from '../worker-command.ts'
 import type { CommandLine } from '../worker-process.ts'
@@ -30,6 +31,11 @@ export function usesTorchrun({ settings }: Model): boolean {
   return settings.parallelLevel > 0 && settings.parallelType !== 'custom'
 }
 
+/** Else it sees all of them, and uses the one with its number, as in TorchServe. */
+export function seesOwnGpus({ settings }: Model, gpus: Gpus): boolean {
+  return settings.parallelLevel > 0 || hasParts(gpus)
+}
+
 /**
  * The command line, as in TorchServe's WorkerLifeCycle.java.
  * @param folder of this start
@@ -49,7 +55,7 @@ export function pythonLaunch(
   const env = {
     ...withThreads(inheritedEnv(settings), start.threads, model),
     ...pythonVariables(model, settings, python),
-    ...(model.settings.parallelLevel > 0 ? deviceEnv(start.devices, context.gpus) : {}),
+    ...deviceEnv(seesOwnGpus(model, context.gpus) ? start.devices : [], context.gpus),
     ...(usesTorchrun(model) ? { LOGLEVEL: 'INFO' } : {}),
   }
   const { asyncCommunication, workerWrapper } = model.settings
