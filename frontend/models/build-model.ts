@@ -7,7 +7,7 @@ import type { Metrics } from '../observe/metrics/metrics.ts'
 import { workersThatFit } from './device-settings.ts'
 import type { Tracing } from '../observe/traces/tracing.ts'
 import type { LocatedModel } from './located-model.ts'
-import { Model, type WorkerPoolFactory, type WorkflowNodeKind } from './model.ts'
+import { Model, type WorkerPoolFactory, type NodeOrigin } from './model.ts'
 import type { ModelSettings } from './model-settings.ts'
 import { checkSettings, checkWorkers } from './operation-rules.ts'
 import { resolveModelSettings } from './resolve-model-settings.ts'
@@ -50,7 +50,7 @@ export interface Origin {
   restored?: boolean
   /** URL that describe shows; default: the url of the request. */
   url?: string
-  workflowNode?: WorkflowNodeKind
+  workflowNode?: NodeOrigin
 }
 
 /**

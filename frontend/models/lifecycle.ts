@@ -63,7 +63,7 @@ export class Lifecycle {
   async #load(request: RegisterRequest, origin: Origin, replaces: boolean, load: Load): Promise<Model> {
     const { settings } = this.#options
     const signal = this.#stopping.signal
-    const checked = origin.workflowNode === 'functions'
+    const checked = origin.workflowNode?.kind === 'functions'
     const options = { settings, trusted: origin.trusted, checked, signal, load }
     const located = await locateAndPrepare(request, options).catch((thrown: unknown) => {
       const error = ServeError.from(thrown)

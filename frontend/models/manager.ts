@@ -8,7 +8,7 @@ import { describeModels } from './describe.ts'
 import { workersThatFit } from './device-settings.ts'
 import type { Job } from '../jobs/job.ts'
 import { Lifecycle } from './lifecycle.ts'
-import type { Model, WorkflowNodeKind } from './model.ts'
+import type { Model, NodeOrigin } from './model.ts'
 import { statusOf } from './model-status.ts'
 import type { NodeModels } from './node-models.ts'
 import { isStarting, overviewOf, startingOverview } from './overview.ts'
@@ -82,9 +82,9 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     return done(`Model "${name}" Version: ${version} registered with ${Math.max(1, count)} initial workers`)
   }
 
-  async addNode(request: RegisterRequest, kind: WorkflowNodeKind): Promise<Model> {
-    const trusted = kind === 'functions'
-    const model = await this.#lifecycle.create(request, { trusted, atStartup: false, workflowNode: kind })
+  async addNode(request: RegisterRequest, node: NodeOrigin): Promise<Model> {
+    const trusted = node.kind === 'functions'
+    const model = await this.#lifecycle.create(request, { trusted, atStartup: false, workflowNode: node })
     await this.#lifecycle.started(model, model.scale(model.minWorkers, model.maxWorkers))
     return model
   }
@@ -213,7 +213,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   list(limit = 100, nextPageToken = 0, sees: (name: string) => boolean = () => true): ModelList {
     const listed = this.#registry
       .defaults()
-      .filter((model) => model.workflowNode !== 'functions' && sees(model.name))
+      .filter((model) => model.workflowNode?.kind !== 'functions' && sees(model.name))
     const { items, ...token } = pageOf(listed, limit, nextPageToken)
     return { ...token, models: items.map(({ name, url }) => ({ modelName: name, modelUrl: url })) }
   }
@@ -237,7 +237,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   overviews(): ModelOverview[] {
     const defaults = new Set(this.#registry.defaults())
     return this.registered()
-      .filter((model) => model.workflowNode !== 'functions')
+      .filter((model) => model.workflowNode?.kind !== 'functions')
       .map((model) => overviewOf(model, defaults.has(model)))
       .sort((a, b) => compare(a.modelName, b.modelName) || compare(a.modelVersion, b.modelVersion))
   }
@@ -267,7 +267,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   statuses(): ModelStatus[] {
     return this.#registry
       .defaults()
-      .filter((model) => model.workflowNode !== 'functions')
+      .filter((model) => model.workflowNode?.kind !== 'functions')
       .map(statusOf)
   }
 

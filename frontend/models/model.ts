@@ -43,7 +43,7 @@ export interface ModelOptions {
   restored?: boolean
   /** Envelope of its requests; default: none. */
   envelope?: string
-  workflowNode?: WorkflowNodeKind
+  workflowNode?: NodeOrigin
   /** Maximum bytes of a request body: max_request_size. */
   maxRequestBytes: number
   sequenceHeaders: SequenceHeaders
@@ -51,8 +51,11 @@ export interface ModelOptions {
   tracing?: Tracing
 }
 
-/** Role of a model in a workflow. `functions` models are not listed, as in TorchServe. */
-export type WorkflowNodeKind = 'model' | 'functions'
+/** The workflow that a model belongs to, and its role. As in TorchServe, `functions` are not listed. */
+export interface NodeOrigin {
+  workflow: string
+  kind: 'model' | 'functions'
+}
 
 /** One version of a model: files, settings, queue and workers. */
 export class Model {
@@ -70,7 +73,7 @@ export class Model {
   readonly restored: boolean
   readonly envelope: string | undefined
   /** Undefined: the model does not belong to a workflow. */
-  readonly workflowNode: WorkflowNodeKind | undefined
+  readonly workflowNode: NodeOrigin | undefined
   readonly queue: Scheduler
   readonly sequenceHeaders: SequenceHeaders
   readonly workers: WorkerPool

@@ -1,4 +1,4 @@
-import type { Model, WorkflowNodeKind } from './model.ts'
+import type { Model, NodeOrigin } from './model.ts'
 import type { RegisterRequest } from './operations.ts'
 
 /** What workflows need of the models: each node is a model. */
@@ -8,7 +8,7 @@ export interface NodeModels {
    * that of a `model` obeys the rules for clients.
    * @throws ServeError like a register request; cleans up first
    */
-  addNode(request: RegisterRequest, kind: WorkflowNodeKind): Promise<Model>
+  addNode(request: RegisterRequest, node: NodeOrigin): Promise<Model>
   /**
    * Unregisters exactly this model; its running jobs get `graceMs` milliseconds. @throws ServeError
    * CLEANUP_TIMEOUT

@@ -41,7 +41,7 @@ export function overviewOf(model: Model, isDefault: boolean): ModelOverview {
 /** Whether no worker has loaded it yet, and one does. */
 export function isStarting({ methods, workers, workflowNode }: Model): boolean {
   const waits = methods === undefined && workers.wanted > 0 && workers.failure === undefined
-  return waits && workflowNode !== 'functions'
+  return waits && workflowNode?.kind !== 'functions'
 }
 
 export function startingOverview({ name, url, registeredAt }: Model): LoadingModel {

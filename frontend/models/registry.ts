@@ -1,6 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
 import type { Job } from '../jobs/job.ts'
-import type { Model } from './model.ts'
+import type { Model, NodeOrigin } from './model.ts'
 import { statusOf } from './model-status.ts'
 import { modelNotFound, stillLoading, told } from './not-found.ts'
 import type { Caller, Routed, RoutedRequest } from './operations.ts'
@@ -149,11 +149,13 @@ export class Registry {
 
   /**
    * Removes a version.
-   * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, DEFAULT_VERSION; CONFLICT when it has a weight
+   * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND, DEFAULT_VERSION; CONFLICT when it has a weight or
+   * belongs to a workflow
    */
   remove(name: string, version?: string): Model {
     const model = this.get(name, version)
     const versions = this.#versions(name)
+    if (model.workflowNode !== undefined) throw isNode(model, model.workflowNode)
     if (versions.byVersion.size > 1 && versions.default === model.version)
       throw new ServeError('DEFAULT_VERSION', `Cannot remove default version for model ${name}`)
     if (versions.byVersion.size > 1 && (model.traffic?.weight ?? 0) > 0) throw hasWeight(model)
@@ -198,7 +200,7 @@ export class Registry {
   /** Functions of a workflow are a part of it: for everybody else there is no such model. */
   #versions(name: string): RoutedVersions {
     const versions = this.#models.get(name)
-    const isInternal = versions?.byVersion.get(versions.default)?.workflowNode === 'functions'
+    const isInternal = versions?.byVersion.get(versions.default)?.workflowNode?.kind === 'functions'
     if (versions !== undefined && !isInternal) return versions
     this.checkComplete()
     throw modelNotFound(name)
@@ -221,6 +223,13 @@ function settle(versions: RoutedVersions): void {
   if (!VersionRouter.isNeededFor(versions)) versions.router = undefined
   else versions.router ??= new VersionRouter(versions)
   for (const model of versions.byVersion.values()) model.traffic = versions.traffic?.of(model.version)
+}
+
+function isNode({ name }: Model, { workflow }: NodeOrigin): ServeError {
+  return new ServeError(
+    'CONFLICT',
+    `Model ${name} is a node of the workflow ${workflow}: unregister the workflow, with DELETE /workflows/${workflow}`,
+  )
 }
 
 function hasWeight({ name, version, traffic }: Model): ServeError {

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { PreparedWorkflow } from '../../model-archiver/prepare-workflow.ts'
 import type { NodeSpec } from '../../model-archiver/workflow-spec.ts'
 import { ServeError } from '../../common/errors.ts'
-import type { Model, WorkflowNodeKind } from '../models/model.ts'
+import type { Model, NodeOrigin } from '../models/model.ts'
 import type { NodeModels } from '../models/node-models.ts'
 import type { RegisterRequest } from '../models/operations.ts'
 import { WorkflowNode } from './node.ts'
@@ -19,7 +19,7 @@ type NodeSettings = Pick<RegisterWorkflowRequest, 'responseTimeout' | 'startupTi
 /** A model to register, and the nodes that it serves. */
 interface Registration {
   request: RegisterRequest
-  kind: WorkflowNodeKind
+  kind: NodeOrigin['kind']
   specs: readonly NodeSpec[]
 }
 
@@ -40,7 +40,7 @@ export async function registerNodes(
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const { request, kind, specs } = next
       try {
-        const model = await models.addNode(request, kind)
+        const model = await models.addNode(request, { workflow: name, kind })
         for (const spec of specs) nodes.set(spec.name, new WorkflowNode(spec, model, kind === 'functions'))
       } catch (thrown) {
         failures.push(failureText(request.modelName!, ServeError.from(thrown)))

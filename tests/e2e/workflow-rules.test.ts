@@ -251,6 +251,12 @@ dag:
     ])
     expect(await models()).toContain('whole__lm')
     expect((await models()).filter((name) => name.includes('functions'))).toEqual([])
+    const { status, json: refused } = await server.manage('DELETE', '/models/whole__lm')
+    expect([status, refused.message]).toEqual([
+      409,
+      'Model whole__lm is a node of the workflow whole: unregister the workflow, with DELETE /workflows/whole',
+    ])
+    expect(await models()).toContain('whole__lm')
     expect(await register('whole', spec)).toEqual({
       status: 409,
       message: 'Workflow whole is already registered.',

@@ -161,8 +161,12 @@ test('a worker without a process has no pid and no memory', () => {
 
 test.each<[string, boolean, Told]>([
   ['waits for its first worker', true, {}],
-  ['waits for it in a workflow', true, { more: { workflowNode: 'model' } }],
-  ['is a function of a workflow, which no list shows', false, { more: { workflowNode: 'functions' } }],
+  ['waits for it in a workflow', true, { more: { workflowNode: { workflow: 'w', kind: 'model' } } }],
+  [
+    'is a function of a workflow, which no list shows',
+    false,
+    { more: { workflowNode: { workflow: 'w', kind: 'functions' } } },
+  ],
   ['wants no worker', false, { wanted: 0 }],
   ['cannot be loaded', false, { failure: FAILURE }],
   ['was loaded before', false, { more: { methods: [] } }],

@@ -270,6 +270,7 @@ export const DIFFERENCES: Rows = {
     'A node responds to another node with an error status': 'tests/e2e/workflow-rules',
     'Several leaves with output that is not a JSON object': 'tests/e2e/workflow-rules',
     'A node without a worker, whose model cannot be loaded, or with a full queue': 'tests/e2e/workflow-rules',
+    'Unregistering the model of a node': 'tests/e2e/workflow-rules',
     'Invalid archive or specification': async (peer) => {
       const answer = (await peer.post('/workflows?url=no-workflow.war')) as [string, { type: string }]
       return [answer[0], answer[1].type]
