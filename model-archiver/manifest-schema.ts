@@ -10,8 +10,8 @@ const modelSchema = z.looseObject(
       .min(1, { error: 'Model name is not defined.', abort: true })
       .refine(isName, { error: ({ input }) => nameProblem('Model name', String(input)) }),
     modelVersion: z
-      .union([z.string().min(1), z.number()], 'Model version is not defined.')
-      .transform((version) => String(version))
+      .string('Model version is not defined.')
+      .min(1, { error: 'Model version is not defined.', abort: true })
       .refine(isName, { error: ({ input }) => nameProblem('Model version', String(input)) }),
     /** `file[.ext][:export]`, or the name of one of TorchServe's Python handlers. */
     handler: z.string().optional(),

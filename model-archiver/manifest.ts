@@ -52,9 +52,12 @@ export async function readSmallFile(path: string, maxBytes: number): Promise<str
   return readFile(path, 'utf8')
 }
 
+/** A number as a version: 2.10 is not 2.1, but JSON.parse makes no difference. */
+const NUMBER_AS_VERSION = /("modelVersion"\s*:\s*)(-?\d[\d.eE+-]*)/g
+
 function parseJson(text: string): unknown {
   try {
-    return parseArchiveJson(text)
+    return parseArchiveJson(text.replace(NUMBER_AS_VERSION, '$1"$2"'))
   } catch (error) {
     throw invalid(`Manifest file is not valid JSON: ${(error as Error).message}`)
   }

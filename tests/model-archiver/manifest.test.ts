@@ -45,11 +45,14 @@ describe('a manifest', () => {
     },
   )
 
-  test('may write its version as a number', () => {
-    expect(checkManifest({ runtime: 'node', model: { ...model, modelVersion: 2 } }).model.modelVersion).toBe(
-      '2',
-    )
-  })
+  test.each(['2', '2.10', '1.0'])(
+    'may write its version as the number %s, which stays as it is',
+    async (version) => {
+      const text = `{"model": {"modelName": "m", "modelVersion" : ${version}}, "runtime": "node"}`
+      const manifest = await readManifest(tempFolder({ 'MAR-INF/MANIFEST.json': text }))
+      expect(manifest?.model.modelVersion).toBe(version)
+    },
+  )
 
   test('is read from MAR-INF, and may be missing', async () => {
     const text = JSON.stringify({ runtime: 'node', model })
