@@ -30,7 +30,7 @@ export const MODEL_KEYS = {
     'load_models',
     MODELS_TO_LOAD,
     '',
-    'Models to load at start: `all`, or a list of `[name=]location`, each with `#sha256=DIGITS` if the archive must have that SHA-256. Unset: none.',
+    'Models to load at start: `all`, or a list of `[name=]location`, each with `#sha256=DIGITS` if the archive must have that SHA-256. Unset, or `standalone`: none.',
   ),
   models: key(
     'models',

@@ -8,6 +8,8 @@ export const MODELS_TO_LOAD: ValueType<'all' | readonly ModelToLoad[]> = parsed(
   'all, or a comma-separated list of [name=]location[#sha256=64 hexadecimal digits]',
   (text) => {
     if (text.toLowerCase() === 'all') return 'all'
+    // TorchServe's docs/configuration.md: no models are loaded at the start.
+    if (text.toLowerCase() === 'standalone') return []
     const models = splitList(text).map(modelToLoad)
     return models.every((model) => model !== undefined) ? models : undefined
   },

@@ -102,6 +102,7 @@ describe('values', () => {
   test('load_models is all, or names and locations', () => {
     const models = (text: string): unknown => settingsOf({ file: `load_models=${text}` }).settings.loadModels
     expect(models('ALL')).toBe('all')
+    expect(models('standalone')).toEqual([])
     expect(models('a.mar, b=c.mar,,http://h/x.mar?v=1,b=http://h/y?z=2')).toEqual([
       { location: 'a.mar' },
       { name: 'b', location: 'c.mar' },
