@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { ServeError } from '../../../common/errors.ts'
 import { hasTensorMethod } from '../../../common/handler-methods.ts'
 import { OPERATIONS } from '../../../common/openai/operations.ts'
+import { ownValue } from '../../../common/own-keys.ts'
 import { encodeRequest, type InferRequest } from '../../../common/tensors/message.ts'
 import type { JobRequest } from '../../jobs/job.ts'
 import type { Sender } from '../../jobs/sender.ts'
@@ -94,6 +95,7 @@ export function handlerInput(
   infer: InferRequest,
   { facts, stream, maxBytes, maxElements, check }: InferOptions,
 ): HandlerInput {
+  refuseExtensions(infer)
   if (native) {
     check?.check(infer)
     const method = stream ? 'predictStream' : 'predict'
@@ -116,6 +118,17 @@ export function handlerInput(
   const isJson = mapping === undefined ? status.envelope?.startsWith('kserve') : mapping === 'json'
   if (isJson) return { method: 'handle', parts: jsonPart(status.name, infer), answers: { facts } }
   return { method: 'handle', parts: handlerParts(infer, maxBytes), answers: { facts, wanted } }
+}
+
+/** Parameters of an output with which Triton sends something else than the tensor. */
+const EXTENSIONS = ['shared_memory_region', 'classification']
+
+function refuseExtensions({ outputs = [] }: InferRequest): void {
+  for (const { name, parameters } of outputs) {
+    const found = EXTENSIONS.find((extension) => ownValue(parameters ?? {}, extension) !== undefined)
+    if (found)
+      throw new ServeError('INVALID_TENSOR', `Output ${name}: the parameter ${found} is not supported`)
+  }
 }
 
 /** The neutral request. */

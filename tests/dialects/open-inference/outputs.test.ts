@@ -41,6 +41,17 @@ test.each(['/v2/models/m/infer', '/v2/models/m/infer_stream'])(
   },
 )
 
+test.each(['shared_memory_region', 'classification'])(
+  'the parameter %s of an output is refused',
+  async (name) => {
+    const answer = await infer(await answering('text'), [{ name: 'output', parameters: { [name]: 'a' } }])
+    expect([answer.status, answer.json()]).toEqual([
+      422,
+      { error: `Output output: the parameter ${name} is not supported` },
+    ])
+  },
+)
+
 test('a handler that reads the whole request chooses the outputs itself', async () => {
   const rig = await answering(JSON.stringify({ outputs: [Y, Z] }), 'json')
   expect(names(await infer(rig, [{ name: 'none' }]))).toEqual(['y', 'z'])
