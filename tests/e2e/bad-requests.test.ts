@@ -89,6 +89,19 @@ describe('over REST', () => {
     })
   })
 
+  test('a body with a transfer coding that is not known is 501', async () => {
+    const answer = await rawRequest(server.ports.inference, '/predictions/echo', {
+      method: 'GET',
+      headers: { 'transfer-encoding': 'gzip, chunked' },
+      body: '3\r\nabc\r\n0\r\n\r\n',
+    })
+    expect([answer.status, answer.reason, answer.headers['connection']]).toEqual([
+      501,
+      'Not Implemented',
+      'close',
+    ])
+  })
+
   test('broken multipart is an error with a message', async () => {
     const response = await rest('/predictions/echo', {
       headers: { 'content-type': 'multipart/form-data; boundary=b' },

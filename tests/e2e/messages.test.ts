@@ -161,7 +161,7 @@ describe('the head of a request', () => {
     const answer = await exchange(
       post('Expect: 100-continue', `Content-Length: ${LIMIT + 1}`, 'Connection: close'),
     )
-    expect(answer).toMatch(/^HTTP\/1\.1 413 Payload Too Large\r\n/)
+    expect(answer).toMatch(/^HTTP\/1\.1 413 Request Entity Too Large\r\n/)
     expect(answer).toContain('"message": "The request is larger than max_request_size"')
   })
 

@@ -3,6 +3,7 @@ import { ServeError } from '../../../common/errors.ts'
 import type { CutWarnings } from '../cut-warnings.ts'
 import { connectionOf } from './connection.ts'
 import { Exchange } from './exchange.ts'
+import { hasUnknownCoding } from './request-headers.ts'
 import type { RestState } from './rest-state.ts'
 import type { SafeResponse } from './safe-response.ts'
 import { MAX_HEAD_BYTES, type ServerRequest } from './server-request.ts'
@@ -65,6 +66,11 @@ export function createApp(
   const take = (req: ServerRequest, res: SafeResponse): void => {
     const exchange = arrive(req, res)
     if (exchange === undefined) return
+    if (hasUnknownCoding(req)) {
+      exchange.answered(501)
+      res.writeHead(501, { connection: 'close' }).end()
+      return
+    }
     const work = state.authorizer.prepare?.(req.headers.authorization, req.socket)
     if (work === undefined) offer(exchange)
     // Nothing of the body is read meanwhile.

@@ -63,6 +63,12 @@ export function hasBody(req: IncomingMessage): boolean {
   return length === undefined ? req.headers['transfer-encoding'] !== undefined : length !== '0'
 }
 
+/** Whether the body has a transfer coding beside `chunked`: Node would leave it as it is. */
+export function hasUnknownCoding({ headers }: IncomingMessage): boolean {
+  const coding = headers['transfer-encoding']
+  return coding !== undefined && coding.trim().toLowerCase() !== 'chunked'
+}
+
 /** The body size that the client declares, in bytes; Infinity if it declares none. */
 export function declaredLength(req: IncomingMessage): number {
   return Number(req.headers['content-length'] ?? Infinity)

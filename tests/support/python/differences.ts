@@ -169,7 +169,8 @@ export const DIFFERENCES: Rows = {
       return peer.grpc('StreamPredictions', 'steps', 2)
     },
     '`describe` with continuous batching': 'tests/python/continuous',
-    'Environment, files, and headers of a handler': 'tests/python/handlers-are-guests',
+    '`Authorization` and other credentials of clients': 'tests/workers/handler-headers',
+    '`TS_KEYSTORE_PASS`': 'tests/workers/inherited-env',
     'Headers of a `describe`': async (peer) => {
       await peer.model('wishes')
       const headers = { 'x-mine': 'seen' }
@@ -352,6 +353,7 @@ export const DIFFERENCES: Rows = {
         predict(peer, 'wishes', headers, 'x'),
       )
     },
+    '`Transfer-Encoding` other than `chunked`, such as `gzip, chunked`': 'tests/e2e/bad-requests',
     'A request line over 4 KiB': (peer) =>
       predict(peer, 'wishes', {}, 'x').then(() =>
         peer.rest('inference', `/predictions/wishes?a=${'x'.repeat(5000)}`, { body: 'x' }),
