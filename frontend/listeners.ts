@@ -71,6 +71,8 @@ export class Listeners {
   consoleUrl: string | undefined
   readonly #deps: ListenerDeps
   readonly #rest: Listener[] = []
+  /** Serves until the end, so that the drain can be watched. */
+  #metrics: Listener | undefined
   readonly #apps: RestApp[] = []
   readonly #grpc: GrpcServers<GrpcListenerKind>
   readonly #pools: ConnectionPools
@@ -143,15 +145,20 @@ export class Listeners {
     for (const app of this.#apps) app.beginDrain()
   }
 
-  /** Accepts no more connections; resolves when the last one has ended. */
+  /** Accepts no more connections, except for metrics; resolves when the last one has ended. */
   async close(): Promise<void> {
     await Promise.all([...this.#rest.map((listener) => listener.close()), this.#grpc.drain()])
     this.#cuts.close()
   }
 
+  /** Ends the metrics, after close(). */
+  async closeMetrics(): Promise<void> {
+    await this.#metrics?.close()
+  }
+
   /** Ends every connection at once. */
   destroy(): void {
-    for (const listener of this.#rest) listener.destroyAll()
+    for (const listener of [...this.#rest, this.#metrics]) listener?.destroyAll()
     this.#grpc.forceShutdown()
     this.#cuts.close()
   }
@@ -167,8 +174,11 @@ export class Listeners {
       tls: await this.#tlsFor(address),
       pool,
     })
-    this.#apps.push(app)
-    this.#rest.push(listener)
+    if (kind === 'metrics') this.#metrics = listener
+    else {
+      this.#apps.push(app)
+      this.#rest.push(listener)
+    }
     this.listening.push({ name: `${name} REST API`, address: listener.address })
     if (this.#deps.settings.enableConsole && servesManagement(kind) && address.kind === 'tcp')
       this.consoleUrl = `${listener.address}/console`

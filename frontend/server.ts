@@ -280,6 +280,7 @@ class Server implements RunningServer {
     await this.#workflows.dispose()
     const timer = setTimeout(() => listeners?.destroy(), CONNECTION_GRACE_MS)
     await closed
+    await listeners?.closeMetrics()
     clearTimeout(timer)
     this.#end()
     await Promise.all([written, this.#tracing?.close()])

@@ -5,6 +5,12 @@ import type { JobIndex } from './job-index.ts'
 
 const SHUTTING_DOWN = new ServeError('SHUTTING_DOWN', 'The server is shutting down')
 
+/** Jobs that a drain has failed. */
+export interface CutJobs {
+  readonly requests: number
+  readonly streams: number
+}
+
 /**
  * The open jobs of one model or workflow. A stopping server waits for them and then ends them. They are also
  * in the server's index of jobs.
@@ -60,8 +66,9 @@ export class OpenJobs {
   /**
    * Waits until all jobs have ended, for at most `graceMs`; then fails the rest with `reason`. Default: the
    * server is shutting down.
+   * @returns how many it failed, and how many of them were streams
    */
-  async drain(graceMs: number, reason = SHUTTING_DOWN): Promise<void> {
+  async drain(graceMs: number, reason = SHUTTING_DOWN): Promise<CutJobs> {
     if (this.#count > 0 && graceMs > 0) {
       await new Promise<void>((resolve) => {
         const done = (): void => {
@@ -73,7 +80,10 @@ export class OpenJobs {
         this.#whenEmpty.add(done)
       })
     }
-    for (const job of [...this.#jobs()]) job.abort(reason, 'shutdown')
+    const rest = [...this.#jobs()]
+    const streams = rest.filter((job) => job.streaming).length
+    for (const job of rest) job.abort(reason, 'shutdown')
+    return { requests: rest.length, streams }
   }
 
   readonly #end = (job: Job): void => {

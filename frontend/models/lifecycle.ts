@@ -221,7 +221,13 @@ export class Lifecycle {
   async close(graceMs: number, workerGraceMs: number): Promise<void> {
     this.beginDrain()
     const models = this.#all()
-    await Promise.all(models.map((model) => model.drain(graceMs)))
+    const cut = await Promise.all(models.map((model) => model.drain(graceMs)))
+    const requests = cut.reduce((sum, each) => sum + each.requests, 0)
+    const streams = cut.reduce((sum, each) => sum + each.streams, 0)
+    if (requests > 0)
+      this.#options.warn(
+        `The drain ended (drain_timeout): ${requests} requests were cut, ${streams} of them streams`,
+      )
     const reason = new ServeError('SHUTTING_DOWN', 'The server is shutting down')
     await Promise.allSettled(models.map((model) => model.close(reason, workerGraceMs)))
   }

@@ -12,7 +12,7 @@ import { type ModelFailure, modelFailed } from './model-failure.ts'
 import type { ModelSettings } from './model-settings.ts'
 import { noWorker } from './no-worker.ts'
 import type { JobIndex } from '../jobs/job-index.ts'
-import { OpenJobs } from '../jobs/open-jobs.ts'
+import { type CutJobs, OpenJobs } from '../jobs/open-jobs.ts'
 import { checkSize } from '../jobs/request-limits.ts'
 import type { Scheduler } from '../jobs/scheduler.ts'
 import type { SequenceHeaders } from '../jobs/sequence-headers.ts'
@@ -129,6 +129,7 @@ export class Model {
     this.metrics.watch(() => ({
       queued: this.queue.pending,
       queuedSince: this.queue.backlog().since,
+      runningSince: oldestStart(this.workers.jobs()),
       open: this.#open.size,
       streams: this.#open.streams,
       workerStates: this.workers.describe().map((worker) => worker.state),
@@ -247,7 +248,7 @@ export class Model {
    * Waits up to `graceMs` milliseconds until no job is open, then ends the rest with `reason`. Default: the
    * server is shutting down.
    */
-  drain(graceMs: number, reason?: ServeError): Promise<void> {
+  drain(graceMs: number, reason?: ServeError): Promise<CutJobs> {
     return this.#open.drain(graceMs, reason)
   }
 
@@ -296,4 +297,12 @@ export class Model {
     const least = this.#methods === undefined ? Math.max(1, minWorkers) : minWorkers
     return Math.min(maxWorkers, Math.max(least, this.workers.wanted))
   }
+}
+
+/** performance.now() at which the first of the jobs went to a worker; undefined: there is none. */
+function oldestStart(jobs: Iterable<Job>): number | undefined {
+  let oldest: number | undefined
+  for (const { startedAt } of jobs)
+    if (startedAt !== undefined && !(startedAt >= (oldest ?? Infinity))) oldest = startedAt
+  return oldest
 }

@@ -24,6 +24,8 @@ interface Exit {
   killed: boolean
   spawnError: string | undefined
   stderr: readonly string[]
+  /** Whether V8 reported that its heap is full. */
+  heapIsFull: boolean
   /** Why the server ended it, if it did. */
   fault: ServeError | undefined
 }
@@ -44,7 +46,7 @@ export function loadExit({ message, detail }: ServeError, publicCause: string): 
 
 /** Converts exit codes and signals to a sentence. */
 export function describeExit(exit: Exit): ExitCause {
-  const heap = exit.stderr.some((line) => line.includes('heap out of memory'))
+  const heap = exit.heapIsFull
   return {
     at: new Date(),
     reason: heap ? 'The process ran out of heap memory' : words(exit),

@@ -40,6 +40,8 @@ export class WorkerProcess {
   readonly #workerArgs: readonly string[]
   readonly #mark = orphanGuard.newMark()
   readonly #kept: string[] = []
+  /** V8 said so, above a stack that is longer than what is kept. */
+  #heapIsFull = false
   readonly #events: ProcessEvents
   #found: readonly number[] | undefined
   #killed = false
@@ -63,6 +65,7 @@ export class WorkerProcess {
     for (const stream of ['stdout', 'stderr'] as const) {
       const keep = explains.includes(stream)
       readLines(this.#process[stream], (line) => {
+        this.#heapIsFull ||= keep && line.includes('heap out of memory')
         if (keep && !isMetricLine(line) && this.#kept.push(line) > KEPT_LINES) this.#kept.shift()
         events.onLine(stream, line)
       })
@@ -143,6 +146,7 @@ export class WorkerProcess {
       killed: this.#killed,
       spawnError: exitCode === undefined && signal === undefined ? originalMessage : undefined,
       stderr: this.#kept,
+      heapIsFull: this.#heapIsFull,
       fault: this.fault,
     })
     this.#events.onExit(cause)

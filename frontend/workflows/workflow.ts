@@ -90,8 +90,8 @@ export class Workflow {
   }
 
   /** Waits up to `graceMs` milliseconds until no request is open; the rest fails with `reason`. */
-  drain(graceMs: number, reason?: ServeError): Promise<void> {
-    return this.#open.drain(graceMs, reason)
+  async drain(graceMs: number, reason?: ServeError): Promise<void> {
+    await this.#open.drain(graceMs, reason)
   }
 
   /** Removes its files. */

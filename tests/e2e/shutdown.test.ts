@@ -100,13 +100,25 @@ test('what runs has drain_timeout to finish: longer than cancel_grace_ms, and lo
   expect(await exit).toBe(0)
 })
 
-test('new work is refused while what runs goes on: on open connections, on an open call, on every listener', async () => {
+test('a line counts what the end of the drain has cut', async () => {
+  const server = await startServer({
+    models: [modelFolder('gated', 'gated', MODEL)],
+    config: { drain_timeout: 1, cancel_grace_ms: 100 },
+  })
+  await server.ready('gated')
+  const { stream } = await heldStream(server)
+  expect(await server.stop()).toBe(0)
+  expect((await stream.done).complete).toBe(false)
+  await server.lines('The drain ended (drain_timeout): 1 requests were cut, 1 of them streams')
+})
+
+test('new work is refused while what runs goes on: on open connections, on an open call, by inference and management', async () => {
   const server = await startServer({
     models: [ECHO, modelFolder('gated', 'gated', MODEL), sumsFolder()],
     config: { drain_timeout: 600 },
   })
   await Promise.all(['echo', 'gated', 'sums'].map((name) => server.ready(name)))
-  const { inference, management, metrics } = server.ports
+  const { inference, management } = server.ports
   const { stream, gate } = await heldStream(server)
   const call = await openCall(server)
   const begun = [
@@ -118,7 +130,9 @@ test('new work is refused while what runs goes on: on open connections, on an op
   // One answer on each listener: what came before it has been read.
   for (const port of [inference, management]) await rawRequest(port, '/ping', { method: 'GET' })
   const exit = server.stop()
-  for (const port of [inference, management, metrics]) await refused(server, port)
+  for (const port of [inference, management]) await refused(server, port)
+  // The drain can be watched.
+  expect(await server.metric('torchserve_ts_oldest_running_seconds')).toBeGreaterThan(0)
   for (const request of begun) {
     const answer = await request.answer('content-length: 0\r\n\r\n')
     expect(answer).toMatch(/^HTTP\/1\.1 503 /)

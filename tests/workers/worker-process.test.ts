@@ -96,3 +96,12 @@ test('what came before its outputs are let go is read, on a machine too busy to 
   await worker.exited
   expect(lines).toEqual([String(child), 'late'])
 })
+
+test('a heap that is full is told from other aborts, however long the stack below that line is', async () => {
+  const message = 'FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory'
+  const { worker } = start(`echo '${message}' >&2; seq 60 >&2; kill -ABRT $$`)
+  expect(await worker.exited).toMatchObject({
+    outOfMemory: true,
+    reason: 'The process ran out of heap memory',
+  })
+})

@@ -27,6 +27,8 @@ export interface ModelState {
   queued: number
   /** performance.now() at which the oldest request came that any worker could take; undefined: none waits. */
   queuedSince?: number
+  /** performance.now() at which the oldest request that runs went to a worker; undefined: none runs. */
+  runningSince?: number | undefined
   open: number
   streams: number
   workerStates: string[]

@@ -128,6 +128,11 @@ function gauges(models: Models): PageFamily[] {
     gauge('oldest_wait_seconds', 'Time for which the oldest queued request has waited', ({ queuedSince }) =>
       queuedSince === undefined ? 0 : (performance.now() - queuedSince) / 1000,
     ),
+    gauge(
+      'oldest_running_seconds',
+      'Time for which the oldest request at a worker has run',
+      ({ runningSince }) => (runningSince === undefined ? 0 : (performance.now() - runningSince) / 1000),
+    ),
     gauge('slots', 'Batches that the ready workers can run at once', (state) => state.slots),
     gauge('busy_slots', 'Batches that the ready workers run', (state) => state.busy),
     gauge('workers_wanted', 'Workers that the model should have now', (state) => state.workersWanted),

@@ -56,6 +56,13 @@ test.each([
     'its worker was killed by SIGSEGV while it loaded',
   ],
 ])('a process that ended %s after it printed an exception', (_, exit, message, publicCause) => {
-  const cause = describeExit({ ...exit, killed: false, spawnError: undefined, stderr: [], fault: undefined })
+  const cause = describeExit({
+    ...exit,
+    killed: false,
+    spawnError: undefined,
+    stderr: [],
+    heapIsFull: false,
+    fault: undefined,
+  })
   expect(startError(cause, 'ValueError: no')).toMatchObject({ message, publicCause })
 })
