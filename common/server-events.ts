@@ -35,8 +35,6 @@ export interface ServerOverview {
   memoryBytes: number
   /** User and system time of the frontend since its start, in seconds. */
   cpuSeconds: number
-  /** Whether archives can be uploaded (enable_archive_upload, with the model API). */
-  archiveUpload: boolean
   openRequests: number
   listening: { name: string; address: string }[]
   /** Whether the gRPC listeners speak TLS (enable_grpc_ssl). */

@@ -41,28 +41,6 @@ export class Api {
       throw new ApiError(response.status, await response.text(), response.headers.get('x-hint'))
     return response
   }
-
-  /**
-   * Sends a file as the body of a PUT; `fetch` tells no progress. @throws ApiError when the answer is no
-   * success, Error when there is none
-   */
-  upload(path: string, file: File, stop: AbortSignal, onSent: (bytes: number) => void): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const request = new XMLHttpRequest()
-      request.open('PUT', path)
-      if (this.#token !== undefined) request.setRequestHeader('authorization', `Bearer ${this.#token}`)
-      request.setRequestHeader('content-type', 'application/octet-stream')
-      request.upload.onprogress = ({ loaded }) => onSent(loaded)
-      request.onload = () => {
-        if (request.status >= 200 && request.status < 300) resolve()
-        else reject(new ApiError(request.status, request.responseText, request.getResponseHeader('x-hint')))
-      }
-      request.onerror = () => reject(new Error('the connection broke; the log of the server may say why'))
-      request.onabort = () => reject(new Error('stopped'))
-      stop.addEventListener('abort', () => request.abort())
-      request.send(file)
-    })
-  }
 }
 
 /** An answer that is no success. */

@@ -1,12 +1,10 @@
 import type { JSX } from 'preact'
-import { useEffect, useReducer, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { ModelOverview } from '../common/server-events.ts'
 import type { ViewProps } from './app.tsx'
-import { type Api, reasonOf } from './api.ts'
-import { ArchiveUpload } from './archive-upload.ts'
+import { reasonOf } from './api.ts'
 import { Ask, type Question } from './ask.tsx'
 import { ModelTitle } from './model-title.tsx'
-import { UploadArchive } from './upload-archive.tsx'
 
 /** One management call, and what it is called on the page. */
 interface Action {
@@ -22,7 +20,6 @@ interface Outcome {
 
 /** Register, scale, set default, unregister: the calls of the management API. */
 export function ModelsView({ state, api }: ViewProps): JSX.Element {
-  const upload = useUpload(api)
   const [question, setQuestion] = useState<Question>()
   const [outcome, setOutcome] = useState<Outcome>()
   const [running, setRunning] = useState<string>()
@@ -41,12 +38,7 @@ export function ModelsView({ state, api }: ViewProps): JSX.Element {
     setQuestion({ text, action: action.what, run: () => void run(action) })
   return (
     <>
-      <UploadArchive upload={upload} isOn={state.overview?.server.archiveUpload} />
-      <Register
-        location={upload.uploaded}
-        busy={running !== undefined}
-        onRegister={(action) => void run(action)}
-      />
+      <Register busy={running !== undefined} onRegister={(action) => void run(action)} />
       <p role="status" class="told">
         {running !== undefined && `${running} …`}
         {outcome?.ok === true && outcome.text}
@@ -66,21 +58,10 @@ export function ModelsView({ state, api }: ViewProps): JSX.Element {
   )
 }
 
-/** Stopped when the user signs out. */
-function useUpload(api: Api): ArchiveUpload {
-  const [, redraw] = useReducer((count: number) => count + 1, 0)
-  const [upload] = useState(() => new ArchiveUpload(api, () => redraw(undefined)))
-  useEffect(() => () => upload.stop(), [upload])
-  return upload
-}
-
 function Register({
-  location,
   busy,
   onRegister,
 }: {
-  /** What was uploaded last. */
-  location: string
   busy: boolean
   onRegister: (action: Action) => void
 }): JSX.Element {
@@ -97,14 +78,7 @@ function Register({
     <form class="bar" onSubmit={submit} aria-label="Register a model">
       <span class="field">
         <label for="url">Archive in the model store, or URL</label>
-        <input
-          id="url"
-          name="url"
-          required
-          defaultValue={location}
-          key={location}
-          placeholder="my-model.mar"
-        />
+        <input id="url" name="url" required placeholder="my-model.mar" />
       </span>
       <span class="field">
         <label for="name">Name</label> <input id="name" name="name" placeholder="of the archive" />

@@ -25,7 +25,6 @@ import { SystemMetrics } from './observe/metrics/system-metrics.ts'
 import type { LocatedModel } from './models/located-model.ts'
 import { JobIndex } from './jobs/job-index.ts'
 import { OpenRequests } from './jobs/open-requests.ts'
-import { checkSigners } from './models/archive-rules.ts'
 import { ModelManager } from './models/manager.ts'
 import { ModelsToLoad } from './models/models-to-load.ts'
 import type { ReplaceableModels } from './models/repository.ts'
@@ -222,7 +221,6 @@ class Server implements RunningServer {
     const callOff = (): void => this.#models.beginDrain()
     signal?.addEventListener('abort', callOff)
     await this.#sweep()
-    await checkSigners(settings)
     const { audit_log: auditFile } = this.#logFiles
     const audit = auditFile && new AuditLog(auditFile)
     this.#audit = audit
@@ -305,7 +303,6 @@ class Server implements RunningServer {
       draining: this.#draining,
       memoryBytes: process.memoryUsage.rss(),
       cpuSeconds: (user + system) / 1e6,
-      archiveUpload: this.#settings.enableModelApi && this.#settings.enableArchiveUpload,
       listening: [...this.listening],
       grpcTls: this.#settings.enableGrpcSsl,
     }

@@ -20,7 +20,6 @@ interface Flags {
   requirementsFile?: string
   configFile?: string
   external?: string[]
-  sign?: string
 }
 
 function command(): Command {
@@ -48,10 +47,6 @@ function command(): Command {
     .option('-r, --requirements-file <file>', 'requirements.txt of a Python handler')
     .option('-c, --config-file <file>', 'model-config.yaml')
     .option('--external <list>', 'packages to leave outside the bundle, separated by commas', splitList)
-    .option(
-      '--sign <key>',
-      'Ed25519 key of OpenSSH (ssh-keygen -t ed25519); writes ARCHIVE.sig beside the archive',
-    )
     .helpOption('-h, --help', 'show this help')
     .showSuggestionAfterError(false)
     .allowExcessArguments(false)

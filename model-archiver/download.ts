@@ -48,11 +48,7 @@ const IDLE_MS = 60_000
  *   exists or cannot be saved
  */
 export async function downloadArchive(url: string, store: string, options: DownloadOptions): Promise<string> {
-  return downloadFile(url, join(store, archiveNameOf(url)), options)
-}
-
-/** Downloads to a new file, by the rules of downloadArchive. @throws ServeError as it does */
-export async function downloadFile(url: string, target: string, options: DownloadOptions): Promise<string> {
+  const target = join(store, archiveNameOf(url))
   if (!options.isAllowed(new URL(url).href)) throw notAllowed(url)
   const time = new DownloadTime(options, (why) => failed(url, why))
   const { signal } = time
@@ -69,21 +65,11 @@ export async function downloadFile(url: string, target: string, options: Downloa
   }
 }
 
-/** Cause of DOWNLOAD_FAILED when the server answered with another status than 200. */
-export class RefusedDownload extends Error {
-  readonly status: number
-
-  constructor(status: number) {
-    super(`the answer was ${status}`)
-    this.status = status
-  }
-}
-
 /**
  * The name that an archive gets in the store. Only an archive's ending passes: any other file could be one
  * that the server reads when it starts (settings.json, model-settings.json).
  */
-export function archiveNameOf(url: string): string {
+function archiveNameOf(url: string): string {
   const path = URL.canParse(url) ? new URL(url).pathname : ''
   const encoded = path.slice(path.lastIndexOf('/') + 1)
   const name = decodedName(encoded)
@@ -118,7 +104,7 @@ async function request(url: string, options: DownloadOptions, signal: AbortSigna
     response.destroy()
     const { location } = answer
     if (statusCode < 300 || statusCode > 399 || location === undefined || !URL.canParse(location, at.href))
-      throw failed(url, `the answer was ${statusCode}`, new RefusedDownload(statusCode))
+      throw failed(url, `the answer was ${statusCode}`)
     at = new URL(location, at)
     if (!/^https?:$/.test(at.protocol) || !isAllowed(at.href)) throw notAllowed(at.href)
   }

@@ -1,9 +1,7 @@
-import { createHash, type Hash } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { open, type FileHandle } from 'node:fs/promises'
 import { ServeError } from '../common/errors.ts'
-
-export type HashName = 'sha256' | 'sha512'
 
 const DIGEST_BYTES = 32
 const READ_BYTES = 1024 ** 2
@@ -13,7 +11,7 @@ const MAX_BLOCKS = 2 ** 18
 /** Enough for a directory and the headers that it points to, read in turns. */
 const KEPT_BLOCKS = 8
 
-// Read twice: nothing may be unpacked before hash and signature are known, and the file can change between.
+// Read twice: nothing may be unpacked before the hash is known, and the file can change between.
 // So the second reading compares each block with its digest from the first.
 
 /**
@@ -27,7 +25,7 @@ export class HashedFile {
   readonly #blockBytes: number
   /** The SHA-256 of each block, one after the other. */
   readonly #digests: Buffer
-  readonly #hashes = new Map<HashName, Buffer>()
+  #sha256 = ''
   /** The blocks read last, by position. */
   readonly #kept = new Map<number, Buffer>()
 
@@ -42,13 +40,13 @@ export class HashedFile {
    * Opens and hashes a file. The caller closes it.
    * @throws ServeError INVALID_ARCHIVE when it is no file or changes meanwhile; errors of the file system
    */
-  static async open(path: string, names: readonly HashName[]): Promise<HashedFile> {
+  static async open(path: string): Promise<HashedFile> {
     const handle = await openFile(path)
     try {
       const stats = await handle.stat()
       if (!stats.isFile()) throw new ServeError('INVALID_ARCHIVE', 'The archive must be a file.')
       const file = new HashedFile(handle, stats.size)
-      await file.#hash(names)
+      await file.#hash()
       return file
     } catch (error) {
       await handle.close()
@@ -56,11 +54,9 @@ export class HashedFile {
     }
   }
 
-  /** @throws Error for a hash that `open` was not asked for */
-  digest(name: HashName): Buffer {
-    const digest = this.#hashes.get(name)
-    if (digest === undefined) throw new Error(`${name} was not computed`)
-    return digest
+  /** The SHA-256 of the whole file, in lowercase hex. */
+  get sha256(): string {
+    return this.#sha256
   }
 
   /** The bytes from `start` to before `end`. @throws ServeError INVALID_ARCHIVE when the file has changed */
@@ -80,16 +76,16 @@ export class HashedFile {
     return this.#handle.close()
   }
 
-  async #hash(names: readonly HashName[]): Promise<void> {
-    const hashes = new Map<HashName, Hash>(names.map((name) => [name, createHash(name)]))
+  async #hash(): Promise<void> {
+    const hash = createHash('sha256')
     const step = Math.max(READ_BYTES, this.#blockBytes)
     for (let at = 0; at < this.size; at += step) {
       const chunk = await this.#raw(at, Math.min(step, this.size - at))
-      for (const hash of hashes.values()) hash.update(chunk)
+      hash.update(chunk)
       for (let offset = 0; offset < chunk.length; offset += this.#blockBytes)
         this.#digestAt(at + offset).set(sha256(chunk.subarray(offset, offset + this.#blockBytes)))
     }
-    for (const [name, hash] of hashes) this.#hashes.set(name, hash.digest())
+    this.#sha256 = hash.digest('hex')
   }
 
   /** The whole blocks from `start`, the start of one, to the one that contains the byte before `end`. */
@@ -131,7 +127,7 @@ export class HashedFile {
 }
 
 /** Opens a file to read. Without waiting for a writer, if the path turns out to be a pipe. */
-export function openFile(path: string): Promise<FileHandle> {
+function openFile(path: string): Promise<FileHandle> {
   return open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
 }
 

@@ -5,9 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { ServeError } from '../common/errors.ts'
 import { closest } from '../common/edit-distance.ts'
 import { redactUrl } from '../common/redact.ts'
-import type { SignatureRules } from './archive-identity.ts'
-import { type DownloadLimits, notAllowed } from './download.ts'
-import { downloadSigned } from './download-signature.ts'
+import { downloadArchive, type DownloadLimits, notAllowed } from './download.ts'
 import { ARCHIVE_SUFFIX } from './model-name.ts'
 
 export interface LocateOptions {
@@ -16,8 +14,6 @@ export interface LocateOptions {
   /** One of these must match the whole URL. */
   readonly allowedUrls: readonly RegExp[]
   readonly download?: DownloadLimits
-  /** Whether a signature is downloaded with the archive. Default: no. */
-  readonly signatures?: SignatureRules
   /** Whether the operator gave the location, so that every local path is allowed. Default false. */
   readonly trusted?: boolean
 }
@@ -39,8 +35,7 @@ const NOT_FOUND = 'Model not found at: '
  *
  * Unlike TorchServe, refuses a local path outside the store unless `allowedUrls` matches it as a file:// URL
  * or `trusted` is set.
- * @throws ServeError with TorchServe's messages: MODEL_NOT_FOUND, DOWNLOAD_FAILED, INTERNAL;
- *   UNTRUSTED_ARCHIVE when a download has no signature and needs one
+ * @throws ServeError with TorchServe's messages: MODEL_NOT_FOUND, DOWNLOAD_FAILED, INTERNAL
  */
 export async function locateModel(url: string, options: LocateOptions): Promise<LocatedModel> {
   if (url === '') throw new ServeError('MODEL_NOT_FOUND', 'empty url')
@@ -58,7 +53,7 @@ export async function locateModel(url: string, options: LocateOptions): Promise<
 async function download(url: string, options: LocateOptions): Promise<string> {
   const isAllowed = (target: string): boolean => matchesAny(target, options.allowedUrls)
   const store = configuredStore(options)
-  return downloadSigned(url, store, { ...options.download, isAllowed }, options.signatures)
+  return downloadArchive(url, store, { ...options.download, isAllowed })
 }
 
 async function localFile(url: string, path: string, options: LocateOptions): Promise<string> {

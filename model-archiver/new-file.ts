@@ -3,7 +3,7 @@ import { link, open, readdir, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { pathExists } from '../common/path-exists.ts'
-import { putInPlace, syncFolder } from '../common/put-in-place.ts'
+import { syncFolder } from '../common/put-in-place.ts'
 import { removeAtExit } from './exit-removal.ts'
 
 const PART = /^\.download-[0-9a-f]{16}\.part$/
@@ -21,8 +21,6 @@ export class NameTaken extends Error {
 export interface NewFile {
   /** Called once the name is known to be free. What it or the iteration throws ends the file. */
   readonly content: () => AsyncIterable<Uint8Array> | Promise<AsyncIterable<Uint8Array>>
-  /** Whether it may take the place of a file of its name. Default false. */
-  readonly replaces?: boolean
   readonly signal?: AbortSignal
 }
 
@@ -31,16 +29,15 @@ export interface NewFile {
  * name. If that fails, nothing of it stays; what a killed process leaves, `sweepParts` removes.
  * @throws NameTaken; what `content` throws; errors of the file system
  */
-export async function writeNewFile(target: string, { content, replaces, signal }: NewFile): Promise<void> {
+export async function writeNewFile(target: string, { content, signal }: NewFile): Promise<void> {
   if (underWay.has(target)) throw new NameTaken()
   underWay.add(target)
   const beside = join(dirname(target), `.download-${randomBytes(8).toString('hex')}.part`)
   const removed = removeAtExit(beside)
   try {
-    if (replaces !== true && (await pathExists(target))) throw new NameTaken()
+    if (await pathExists(target)) throw new NameTaken()
     await save(await content(), beside, signal)
-    if (replaces === true) await putInPlace(beside, target)
-    else await publish(beside, target)
+    await publish(beside, target)
   } finally {
     underWay.delete(target)
     await rm(beside, { force: true })

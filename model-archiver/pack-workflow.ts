@@ -7,7 +7,7 @@ import { nameProblem } from '../common/names.ts'
 import { createdOn, ownVersion } from './archive-stamp.ts'
 import { ArchiveContents, mistake } from './contents.ts'
 import { MODEL_NAME } from './model-name.ts'
-import { type PackResult, signWith } from './pack.ts'
+import type { PackResult } from './pack.ts'
 import { handlerRuntime, packHandler } from './pack-handler.ts'
 import { WORKFLOW_MANIFEST_PATH, type WorkflowManifest } from './workflow-manifest.ts'
 import { parseWorkflowSpec } from './workflow-spec.ts'
@@ -31,8 +31,6 @@ export interface WorkflowArchiveOptions {
   readonly force?: boolean
   /** Packages to leave outside the bundle, besides the native ones, which are detected. */
   readonly external?: readonly string[]
-  /** As in ArchiveOptions. */
-  readonly sign?: string
 }
 
 /**
@@ -57,7 +55,7 @@ export async function packWorkflow(options: WorkflowArchiveOptions): Promise<Pac
     const { manifest, ...bundle } = await collect(options, contents, buildDir)
     contents.addContent(WORKFLOW_MANIFEST_PATH, Buffer.from(`${JSON.stringify(manifest, undefined, 2)}\n`))
     await makeFolder(exportPath)
-    await writeArchive(contents.files, path, 'default', signWith(options.sign))
+    await writeArchive(contents.files, path, 'default')
     return { path, ...bundle }
   } finally {
     await rm(buildDir, { recursive: true, force: true })

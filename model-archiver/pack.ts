@@ -11,7 +11,6 @@ import type { Manifest } from './manifest-schema.ts'
 import { MODEL_NAME } from './model-name.ts'
 import { handlerRuntime, packHandler } from './pack-handler.ts'
 import { RUNTIMES, type Runtime } from './runtime.ts'
-import { signArchive } from './sign-archive.ts'
 import { ARCHIVE_ENDINGS, ARCHIVE_FORMATS, type ArchiveFormat, writeArchive } from './write-archive.ts'
 
 /** Options of torch-model-archiver. Paths may be relative to the working directory. */
@@ -39,8 +38,6 @@ export interface ArchiveOptions {
   readonly configFile?: string
   /** Packages to leave outside the bundle, besides the native ones, which are detected. */
   readonly external?: readonly string[]
-  /** Ed25519 key of OpenSSH; the signature goes to the archive's name with .sig. Default: no signature. */
-  readonly sign?: string
 }
 
 export interface PackResult {
@@ -74,7 +71,7 @@ export async function packModel(options: ArchiveOptions): Promise<PackResult> {
     const { manifest, externals, warnings } = await collect(options, contents, buildDir)
     contents.addContent(MANIFEST_PATH, Buffer.from(`${JSON.stringify(manifest, undefined, 2)}\n`))
     await makeFolder(exportPath)
-    await writeArchive(contents.files, path, format, signWith(options.sign))
+    await writeArchive(contents.files, path, format)
     return { path, externals, warnings: [...contents.warnings, ...warnings] }
   } finally {
     await rm(buildDir, { recursive: true, force: true })
@@ -94,13 +91,6 @@ function checkOptions(options: ArchiveOptions): void {
     throw mistake(`Invalid RuntimeType value: ${runtime as string}`)
   if (archiveFormat !== undefined && !ARCHIVE_FORMATS.includes(archiveFormat))
     throw mistake(`Archive format ${archiveFormat as string} is not supported`)
-  if (options.sign !== undefined && archiveFormat === 'no-archive')
-    throw mistake('--sign is not supported with --archive-format no-archive: only an archive can be signed.')
-}
-
-/** For writeArchive. */
-export function signWith(key: string | undefined): ((archive: string) => Promise<string>) | undefined {
-  return key === undefined ? undefined : (archive) => signArchive(archive, key)
 }
 
 interface Collected extends Omit<PackResult, 'path'> {

@@ -161,11 +161,12 @@ function namedWeights({ model }: Manifest, { handler }: Record<string, unknown>)
   return typeof named === 'string' && named !== '' ? named : undefined
 }
 
-/** A folder and a lone .gguf file have no hash and no signature. @throws ServeError UNTRUSTED_ARCHIVE */
-function refusePinned(location: string, { rules = {} }: PrepareOptions): void {
-  if (rules.sha256 === undefined && rules.signatures?.required !== true) return
-  const why = rules.sha256 === undefined ? 'require_signed_archives is set' : 'it has a pin'
-  throw untrusted(`${basename(location)} must be an archive, because ${why}. Pack it with the archiver.`)
+/** A folder and a lone .gguf file have no hash. @throws ServeError UNTRUSTED_ARCHIVE */
+function refusePinned(location: string, { sha256 }: PrepareOptions): void {
+  if (sha256 === undefined) return
+  throw untrusted(
+    `${basename(location)} must be an archive, because it has a pin. Pack it with the archiver.`,
+  )
 }
 
 /** A folder's name, or what a settings file says, may be anything. @throws ServeError INVALID_MODEL */

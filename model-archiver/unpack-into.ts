@@ -1,6 +1,6 @@
 import { ServeError } from '../common/errors.ts'
 import { freeBytes } from '../common/free-bytes.ts'
-import { type ArchiveIdentity, type ArchiveRules, identifyArchive } from './archive-identity.ts'
+import { type ArchiveIdentity, identifyArchive } from './archive-identity.ts'
 import type { HashedFile } from './hashed-file.ts'
 import { UnpackBudget } from './unpack-budget.ts'
 import type { UnpackLimits } from './unpack-limits.ts'
@@ -12,24 +12,19 @@ export interface UnpackTask {
   /** Absolute path of an existing, empty folder. */
   readonly folder: string
   readonly limits: UnpackLimits
-  /** Checked before anything is unpacked. Default: any archive is right. */
-  readonly rules?: ArchiveRules
+  /** The pin, in lowercase hex, checked before anything is unpacked. Default: any archive is right. */
+  readonly sha256?: string
 }
 
 /**
- * Checks an archive against its rules and unpacks it into a folder, in the calling thread. Untrusted archives
+ * Checks the pin of an archive and unpacks it into a folder, in the calling thread. Untrusted archives
  * need unpack-thread.ts.
- * @throws ServeError UNTRUSTED_ARCHIVE for an archive that breaks a rule; INVALID_ARCHIVE for one that is
+ * @throws ServeError UNTRUSTED_ARCHIVE for an archive without its pin; INVALID_ARCHIVE for one that is
  *   invalid, unsafe or over the limits; CONFIG, INTERNAL for errors of the disk
  */
-export async function unpackInto({
-  archive,
-  folder,
-  limits,
-  rules = {},
-}: UnpackTask): Promise<ArchiveIdentity> {
+export async function unpackInto({ archive, folder, limits, sha256 }: UnpackTask): Promise<ArchiveIdentity> {
   try {
-    const { file, identity } = await identifyArchive(archive, rules)
+    const { file, identity } = await identifyArchive(archive, sha256)
     try {
       const budget = new UnpackBudget(limits, file.size, () => freeBytes(folder))
       if ((await formatOf(file)) === 'zip')

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, rename } from 'node:fs/promises'
-import type { ArchiveIdentity, ArchiveRules } from './archive-identity.ts'
+import type { ArchiveIdentity } from './archive-identity.ts'
 import { removeFolder } from './remove-folder.ts'
 import { asArchiveError, type UnpackTask } from './unpack-into.ts'
 import { DEFAULT_UNPACK_LIMITS, type UnpackLimits } from './unpack-limits.ts'
@@ -11,8 +11,8 @@ const threads = new UnpackThreads()
 export interface UnpackOptions {
   /** Missing limits have their defaults. */
   readonly limits?: Partial<UnpackLimits>
-  /** What the archive must be. Default: any archive. */
-  readonly rules?: ArchiveRules
+  /** The pin: the SHA-256 that the archive must have, in lowercase hex. Default: any. */
+  readonly sha256?: string
   /** Cancels unpacking. */
   readonly signal?: AbortSignal
   /** Default: a separate thread; `unpackInto` unpacks in the calling one. */
@@ -24,18 +24,18 @@ export interface UnpackOptions {
  * (.mar) or compressed tar (.tar.gz, .tgz).
  * @param target must not exist; its parent folder must
  * @returns which file it was
- * @throws ServeError UNTRUSTED_ARCHIVE for an archive that breaks a rule, INVALID_ARCHIVE for one that is
+ * @throws ServeError UNTRUSTED_ARCHIVE for an archive without its pin, INVALID_ARCHIVE for one that is
  *   invalid, unsafe or over the limits, CONFIG, SHUTTING_DOWN when cancelled
  */
 export async function unpackArchive(
   archive: string,
   target: string,
-  { limits, rules = {}, signal, unpack = inThread }: UnpackOptions = {},
+  { limits, sha256, signal, unpack = inThread }: UnpackOptions = {},
 ): Promise<ArchiveIdentity> {
   const beside = `${target}.${randomBytes(8).toString('hex')}.part`
   await mkdir(beside, { mode: 0o755 })
   try {
-    const task = { archive, folder: beside, limits: { ...DEFAULT_UNPACK_LIMITS, ...limits }, rules }
+    const task = { archive, folder: beside, limits: { ...DEFAULT_UNPACK_LIMITS, ...limits }, sha256 }
     const identity = await unpack(task, signal)
     await rename(beside, target)
     return identity

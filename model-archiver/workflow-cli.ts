@@ -16,10 +16,6 @@ function command(): Command {
     .option('--export-path <folder>', 'where to write the archive (default: the current folder)')
     .option('-f, --force', 'replace an archive that is there')
     .option('--external <list>', 'packages to leave outside the bundle, separated by commas', splitList)
-    .option(
-      '--sign <key>',
-      'Ed25519 key of OpenSSH (ssh-keygen -t ed25519); writes ARCHIVE.sig beside the archive',
-    )
     .version(ownVersion(), '-v, --version', 'print the version')
     .helpOption('-h, --help', 'show this help')
     .showSuggestionAfterError(false)

@@ -8,7 +8,6 @@ import { pipeline } from 'node:stream/promises'
 import { Header, Pack, ReadEntry } from 'tar'
 import { ZipFile } from 'yazl'
 import { makeFolder } from '../common/make-folder.ts'
-import { SIGNATURE_ENDING } from './archive-identity.ts'
 import type { ArchiveFile } from './contents.ts'
 
 /** `default`: zip; `zip-store`: zip without compression; `tgz`: compressed tar; `no-archive`: a folder. */
@@ -30,28 +29,20 @@ const FIXED_TIME = new Date(1980, 0, 1)
 
 /**
  * Writes an archive beside `target` and renames it, so that a store never shows a partial one. Replaces an
- * existing one, with its signature.
- * @param sign returns the text of `target`.sig; default: no signature
+ * existing one.
  */
 export async function writeArchive(
   files: readonly ArchiveFile[],
   target: string,
   format: ArchiveFormat,
-  sign?: (archive: string) => Promise<string>,
 ): Promise<void> {
   const beside = join(dirname(target), `.${basename(target)}.${randomBytes(4).toString('hex')}.part`)
   try {
     if (format === 'no-archive') await writeFolder(files, beside)
     else if (format === 'tgz') await writeTar(files, beside, basename(target, ARCHIVE_ENDINGS.tgz))
     else await writeZip(files, beside, format === 'default')
-    const signature = await sign?.(beside)
-    if (signature !== undefined) await writeFile(`${beside}${SIGNATURE_ENDING}`, signature, { flag: 'wx' })
-    // An old signature does not fit the new archive.
-    await rm(`${target}${SIGNATURE_ENDING}`, { force: true })
     await replace(beside, target)
-    if (signature !== undefined) await rename(`${beside}${SIGNATURE_ENDING}`, `${target}${SIGNATURE_ENDING}`)
   } finally {
-    await rm(`${beside}${SIGNATURE_ENDING}`, { force: true })
     await rm(beside, { recursive: true, force: true })
   }
 }

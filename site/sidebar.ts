@@ -37,7 +37,7 @@ const ORDER: readonly (readonly [string, readonly string[]])[] = [
       'authorization',
       'security',
       'worker-wrapper',
-      'signed-archives',
+      'trusted-archives',
       'metrics-and-logs',
       'dashboards',
       'tracing',

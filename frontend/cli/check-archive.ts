@@ -2,13 +2,12 @@ import { existsSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { prepareModel, type PreparedModel } from '../../model-archiver/prepare.ts'
 import { missingPackages } from '../../model-archiver/missing-packages.ts'
-import { SIGNATURE_ENDING } from '../../model-archiver/archive-identity.ts'
 import { inside } from '../../model-archiver/handler-entry.ts'
 import { ServeError } from '../../common/errors.ts'
 import { loadSettings } from '../config/load-settings.ts'
 import type { Settings } from '../config/settings.ts'
 import { settingsOf } from '../models/build-model.ts'
-import { archiveRules, checkConfiguredPin } from '../models/archive-rules.ts'
+import { checkConfiguredPin } from '../models/archive-rules.ts'
 import { unpackLimits } from '../models/located-model.ts'
 import type { ModelSettings } from '../models/model-settings.ts'
 import { findGpus } from '../workers/gpus.ts'
@@ -64,7 +63,6 @@ async function checkUnpacked(
       tempDir: settings.tempDir,
       defaultHandler: settings.defaultServiceHandler,
       limits: unpackLimits(settings),
-      rules: archiveRules(settings, undefined),
     })
   } catch (error) {
     report.broken.push(describeFailure(error))
@@ -74,26 +72,12 @@ async function checkUnpacked(
   output.out(
     `Model ${name}, version ${version}, runtime ${runtime}, handler ${manifest.model.handler ?? 'none'}`,
   )
-  printIdentity(path, prepared, settings, output)
+  if (prepared.archive !== undefined) output.out(`SHA-256 ${prepared.archive.sha256}`)
   checkFiles(prepared, report)
   await checkSettings(path, prepared, settings, report)
   if (runtime === 'node') await checkNode(prepared, report)
   else if (runtime === 'LSP') report.broken.push('The runtime LSP (C++ workers) is not supported.')
   else await checkPython(prepared, settings, report)
-}
-
-function printIdentity(
-  path: string,
-  { archive }: PreparedModel,
-  { archiveSignersFile }: Settings,
-  output: Output,
-): void {
-  if (archive === undefined) return
-  output.out(`SHA-256 ${archive.sha256}`)
-  const isSigned = existsSync(`${path}${SIGNATURE_ENDING}`)
-  if (archive.signedBy !== undefined) output.out(`Signed by ${archive.signedBy}`)
-  else if (!isSigned || archiveSignersFile !== undefined) output.out('Not signed')
-  else output.out('Signature not checked, because archive_signers_file is not set')
 }
 
 /** Every file that the manifest names must exist. */

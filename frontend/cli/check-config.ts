@@ -4,7 +4,6 @@ import { checkExposure } from '../config/exposure.ts'
 import { checkStores, loadSettings } from '../config/load-settings.ts'
 import { shownSettings } from '../config/shown-settings.ts'
 import type { Settings } from '../config/settings.ts'
-import { checkSigners } from '../models/archive-rules.ts'
 import type { CliFlags } from './flags.ts'
 import { describeFailure } from './describe-failure.ts'
 import type { Output } from './output.ts'
@@ -25,7 +24,6 @@ export async function checkConfig(flags: CliFlags, output: Output): Promise<numb
     for (const warning of loaded.warnings) output.err(`Warning: ${warning}`)
     await attempt(() => checkStores(loaded))
     await attempt(() => checkExposure(loaded.settings))
-    await attempt(() => checkSigners(loaded.settings))
     await attempt(() => checkKeys(loaded.settings, output))
     await attempt(async () => {
       const { checkModels } = await import('./check-models.ts')

@@ -1,5 +1,5 @@
-import { key, optional, type Details } from './key-spec.ts'
-import { BOOLEAN, PATH, SECONDS, integer } from './value-types.ts'
+import { key, type Details } from './key-spec.ts'
+import { SECONDS, integer } from './value-types.ts'
 
 const OURS: Details = { ours: true }
 const INT_MAX = 2_147_483_647
@@ -41,27 +41,7 @@ export const ARCHIVE_KEYS = {
     'min_free_disk',
     integer(0, Number.MAX_SAFE_INTEGER),
     '268435456',
-    'Bytes that stay free on the disk of TEMP, and on that of the model store by uploads: an archive that would leave fewer is refused.',
-    OURS,
-  ),
-  enableArchiveUpload: key(
-    'enable_archive_upload',
-    BOOLEAN,
-    'false',
-    'Whether clients with a management token may upload archives to the model store; needs enable_model_api ([Upload](console.md#upload)).',
-    OURS,
-  ),
-  archiveSignersFile: optional(
-    'archive_signers_file',
-    PATH,
-    'File with the public keys that may sign archives, in the form of OpenSSH (docs/signed-archives.md). If set, a signature beside an archive must be right. Unset: signatures are not looked at.',
-    OURS,
-  ),
-  requireSignedArchives: key(
-    'require_signed_archives',
-    BOOLEAN,
-    'false',
-    'Whether only archives with a signature by a key in archive_signers_file are loaded, and no model folders.',
+    'Bytes that stay free on the disk of TEMP: an archive that would leave fewer is refused.',
     OURS,
   ),
 }

@@ -45,8 +45,6 @@ export function buildSettings(sources: Sources): LoadedSettings {
     entries,
   }
   checkListeners(loaded)
-  checkSigners(loaded)
-  checkUpload(loaded)
   return deepFreeze(loaded)
 }
 
@@ -85,22 +83,6 @@ function checkListeners({ settings, origins }: LoadedSettings): void {
       )
     }
   }
-}
-
-function checkSigners({ settings, origins }: LoadedSettings): void {
-  if (!settings.requireSignedArchives || settings.archiveSignersFile !== undefined) return
-  throw new ServeError(
-    'CONFIG',
-    `${origins.requireSignedArchives}: ${KEYS.requireSignedArchives.name} needs ${KEYS.archiveSignersFile.name}, the file with the keys`,
-  )
-}
-
-function checkUpload({ settings, origins }: LoadedSettings): void {
-  if (!settings.enableArchiveUpload || settings.enableModelApi) return
-  throw new ServeError(
-    'CONFIG',
-    `${origins.enableArchiveUpload}: ${KEYS.enableArchiveUpload.name} needs ${KEYS.enableModelApi.name}=true, which allows clients to register models`,
-  )
 }
 
 /** Whether two listeners use the same address. Port 0 takes any free port, so it never collides. */

@@ -29,7 +29,8 @@ const INERT = new Map(INERT_KEYS.map((key) => [key.name, key]))
  * the last snapshot's settings; MLServer's settings; the file; the flags; TS_<KEY> variables (only with
  * `enable_envvars_config=true`, which MLServer's settings contain). Empty text counts as unset. Keys without
  * effect are reported as warnings.
- * @throws ServeError CONFIG for a key that looks like a misspelling of a known one, or that confined workers
+ * @throws ServeError CONFIG for a key that looks like a misspelling of a known one, or a removed one that
+ *   tightened
  */
 export function collectEntries(sources: Sources, warnings: string[]): Map<string, Entry> {
   const entries = new Map<string, Entry>()

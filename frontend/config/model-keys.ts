@@ -153,14 +153,14 @@ export const MODEL_KEYS = {
     'max_download_size',
     integer(1, Number.MAX_SAFE_INTEGER),
     '21474836480',
-    'Largest archive that can be downloaded or uploaded, in bytes.',
+    'Largest archive that can be downloaded, in bytes.',
     OURS,
   ),
   downloadTimeout: key(
     'download_timeout',
     SECONDS,
     '3600',
-    'Limit on the time of a download, and of an upload; a minute without a byte also ends it.',
+    'Limit on the time of a download; a minute without a byte also ends it.',
     OURS,
   ),
 }

@@ -2,7 +2,7 @@ import { ServeError } from '../../common/errors.ts'
 import { isObject } from '../../common/json.ts'
 import { shownValue } from './secrets.ts'
 
-/** A key that confined workers, which a program before them does instead (docs/worker-wrapper.md). */
+/** A key that was removed, and what takes its place. */
 interface RemovedKey {
   /** In config.properties; undefined: only a model's section `sandbox` had it. */
   readonly name?: string
@@ -10,27 +10,42 @@ interface RemovedKey {
   readonly ofModel?: string
   /** The values that only loosened. Any other value is refused. */
   readonly loosened: RegExp
+  /** What to do instead. */
+  readonly advice: string
+  /** The warning about a value that only loosened. */
+  readonly noEffect: string
 }
 
 const ANY = /.*/s
 const NONE = /(?!)/
 
-const KEYS: readonly RemovedKey[] = [
-  { name: 'sandbox', ofModel: 'mode', loosened: /^(off|false|default)$/i },
-  { name: 'sandbox_by_model', loosened: ANY },
-  { name: 'sandbox_read', ofModel: 'read', loosened: ANY },
-  { name: 'sandbox_write', ofModel: 'write', loosened: ANY },
-  { name: 'worker_env', ofModel: 'env', loosened: ANY },
-  { name: 'model_env', loosened: ANY },
-  { name: 'worker_network', ofModel: 'network', loosened: /^true$/i },
-  { name: 'worker_memory', ofModel: 'memory', loosened: NONE },
-  { name: 'worker_processes', ofModel: 'processes', loosened: NONE },
-  { name: 'worker_open_files', ofModel: 'openFiles', loosened: NONE },
-  { ofModel: 'headers', loosened: ANY },
-]
+const WRAPPER = {
+  advice: 'confine workers with worker_wrapper (docs/worker-wrapper.md)',
+  noEffect: 'has no effect: workers have the rights and the environment of the server',
+}
+const PINS = {
+  advice: 'pin the SHA-256 of archives in models or load_models (docs/trusted-archives.md)',
+  noEffect: 'has no effect: signatures of archives are not checked',
+}
+const COPY = 'copy archives into the model store, or register them by URL'
+const UPLOADS = { advice: COPY, noEffect: `has no effect: ${COPY}` }
 
-const ADVICE = 'confine workers with worker_wrapper (docs/worker-wrapper.md)'
-const NO_EFFECT = 'has no effect: workers have the rights and the environment of the server'
+const KEYS: readonly RemovedKey[] = [
+  { name: 'sandbox', ofModel: 'mode', loosened: /^(off|false|default)$/i, ...WRAPPER },
+  { name: 'sandbox_by_model', loosened: ANY, ...WRAPPER },
+  { name: 'sandbox_read', ofModel: 'read', loosened: ANY, ...WRAPPER },
+  { name: 'sandbox_write', ofModel: 'write', loosened: ANY, ...WRAPPER },
+  { name: 'worker_env', ofModel: 'env', loosened: ANY, ...WRAPPER },
+  { name: 'model_env', loosened: ANY, ...WRAPPER },
+  { name: 'worker_network', ofModel: 'network', loosened: /^true$/i, ...WRAPPER },
+  { name: 'worker_memory', ofModel: 'memory', loosened: NONE, ...WRAPPER },
+  { name: 'worker_processes', ofModel: 'processes', loosened: NONE, ...WRAPPER },
+  { name: 'worker_open_files', ofModel: 'openFiles', loosened: NONE, ...WRAPPER },
+  { ofModel: 'headers', loosened: ANY, ...WRAPPER },
+  { name: 'require_signed_archives', loosened: /^false$/i, ...PINS },
+  { name: 'archive_signers_file', loosened: NONE, ...PINS },
+  { name: 'enable_archive_upload', loosened: ANY, ...UPLOADS },
+]
 
 export const REMOVED_KEYS: ReadonlyMap<string, RemovedKey> = new Map(
   KEYS.flatMap((key) => (key.name === undefined ? [] : [[key.name, key]])),
@@ -38,11 +53,12 @@ export const REMOVED_KEYS: ReadonlyMap<string, RemovedKey> = new Map(
 
 /**
  * @returns the warning about a removed key of the server that only loosened
- * @throws ServeError CONFIG for a value that confined workers
+ * @throws ServeError CONFIG for a value that tightened
  */
 export function removedKey(name: string, text: string, origin: string): string {
-  if (REMOVED_KEYS.get(name)!.loosened.test(text)) return `${origin}: ${name} ${NO_EFFECT}`
-  throw new ServeError('CONFIG', `${origin}: ${name}=${shownValue(name, text)} is not supported: ${ADVICE}`)
+  const { loosened, noEffect, advice } = REMOVED_KEYS.get(name)!
+  if (loosened.test(text)) return `${origin}: ${name} ${noEffect}`
+  throw new ServeError('CONFIG', `${origin}: ${name}=${shownValue(name, text)} is not supported: ${advice}`)
 }
 
 /**
@@ -56,7 +72,7 @@ export function removedSection(section: unknown): string | undefined {
   for (const [key, value] of entries) {
     const removed = KEYS.find(({ ofModel }) => ofModel === key)
     if (removed?.loosened.test(String(value)) === true) continue
-    throw new ServeError('INVALID_MODEL', `sandbox in model-config.yaml is not supported: ${ADVICE}`)
+    throw new ServeError('INVALID_MODEL', `sandbox in model-config.yaml is not supported: ${WRAPPER.advice}`)
   }
-  return `sandbox ${NO_EFFECT}; handler_credentials names the headers with credentials that handlers get`
+  return `sandbox ${WRAPPER.noEffect}; handler_credentials names the headers with credentials that handlers get`
 }

@@ -150,9 +150,9 @@ export interface Settings {
   readonly tlsCiphers: string
   /** Ours: origins besides S3's that get a signature with s3_sse_kms. Key s3_signing_hosts, default none. */
   readonly s3SigningHosts: readonly string[]
-  /** Ours: maximum bytes of a downloaded or uploaded archive. Key max_download_size, default 20 GiB. */
+  /** Ours: maximum bytes of a downloaded archive. Key max_download_size, default 20 GiB. */
   readonly maxDownloadSize: number
-  /** Ours: time limit of a download or an upload in seconds. Key download_timeout, default 3600. */
+  /** Ours: time limit of a download in seconds. Key download_timeout, default 3600. */
   readonly downloadTimeout: number
   /** Ours: maximum number of files and folders in an archive. Key max_archive_files, default 10000. */
   readonly maxArchiveFiles: number
@@ -162,14 +162,8 @@ export interface Settings {
   readonly maxArchiveRatio: number
   /** Ours: time limit for unpacking an archive, in seconds. Key unpack_timeout, default 600. */
   readonly unpackTimeout: number
-  /** Ours: bytes of disk that unpacking and uploads must leave free. Key min_free_disk, default 256 MiB. */
+  /** Ours: bytes of disk that unpacking must leave free. Key min_free_disk, default 256 MiB. */
   readonly minFreeDisk: number
-  /** Ours: whether clients may upload archives to the store. Key enable_archive_upload, default false. */
-  readonly enableArchiveUpload: boolean
-  /** Ours: absolute path of the file with the keys that may sign archives. Key archive_signers_file. */
-  readonly archiveSignersFile: string | undefined
-  /** Ours: whether only signed archives are loaded. Key require_signed_archives, default false. */
-  readonly requireSignedArchives: boolean
 
   /** Maximum number of waiting requests per model version. Default 100. */
   readonly jobQueueSize: number

@@ -1,33 +1,12 @@
-import {
-  untrusted,
-  wrongHash,
-  type ArchiveRules,
-  type SignatureRules,
-} from '../../model-archiver/archive-identity.ts'
-import { readSigners } from '../../model-archiver/archive-signers.ts'
+import { untrusted, wrongHash } from '../../model-archiver/archive-identity.ts'
 import { ServeError } from '../../common/errors.ts'
 import { ownValue } from '../../common/own-keys.ts'
 import type { Settings } from '../config/settings.ts'
 import type { LocatedModel } from './located-model.ts'
 
-/** What archives must be, from the settings and a register call (docs/signed-archives.md). */
+/** What archives must be, from the settings and a register call (docs/trusted-archives.md). */
 
 const SHA256 = /^[0-9a-f]{64}$/
-
-/** The rules for an archive that a client or the operator names. */
-export function archiveRules(settings: Settings, sha256: string | undefined): ArchiveRules {
-  return { sha256, signatures: signatureRules(settings) }
-}
-
-function signatureRules({ archiveSignersFile, requireSignedArchives }: Settings): SignatureRules | undefined {
-  if (archiveSignersFile === undefined) return undefined
-  return { signersFile: archiveSignersFile, required: requireSignedArchives }
-}
-
-/** Reads the keys once, so that a start shows a mistake before an archive does. @throws ServeError CONFIG */
-export async function checkSigners({ archiveSignersFile }: Settings): Promise<void> {
-  if (archiveSignersFile !== undefined) await readSigners(archiveSignersFile)
-}
 
 /** The `sha256` of a register call in lowercase. @throws ServeError INVALID_ARGUMENT */
 export function pinOf(text: string | undefined): string | undefined {

@@ -83,8 +83,7 @@ function trafficOf({ traffic }: Model): Partial<ModelDescription> {
 
 function archiveOf({ prepared: { archive }, pin }: Model): Partial<ModelDescription> {
   if (archive === undefined) return {}
-  const { sha256: archiveSha256, signedBy: archiveSignedBy } = archive
-  return { archiveSha256, archivePinned: pin !== undefined, archiveSignedBy }
+  return { archiveSha256: archive.sha256, archivePinned: pin !== undefined }
 }
 
 function failureOf({ workers: { failure } }: Model): Partial<ModelDescription> {

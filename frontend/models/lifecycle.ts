@@ -1,6 +1,6 @@
+import { rm } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
-import { removeDownload } from '../../model-archiver/download-signature.ts'
 import { nameProblem } from '../../common/names.ts'
 import { downloadFailure } from '../../model-archiver/download.ts'
 import { buildModel, type ManagerOptions, type Origin } from './build-model.ts'
@@ -88,7 +88,7 @@ export class Lifecycle {
       return model
     } catch (error) {
       await prepared.dispose()
-      if (downloaded !== undefined) await removeDownload(downloaded)
+      if (downloaded !== undefined) await rm(downloaded, { force: true })
       throw error
     }
   }
@@ -202,7 +202,7 @@ export class Lifecycle {
     try {
       await model.close(reason, graceMs)
     } finally {
-      if (downloaded !== undefined) await removeDownload(downloaded)
+      if (downloaded !== undefined) await rm(downloaded, { force: true })
     }
   }
 
@@ -258,8 +258,7 @@ function notEnded(error: unknown, { cancelGraceMs }: ManagerOptions['settings'])
 function archiveLine({ name, version, url, prepared: { archive }, pin }: Model): string {
   const what = `Model ${name}, version ${version}`
   if (archive === undefined) return `${what}: registered from the folder ${url}${otherName(name, url)}`
-  const signed = archive.signedBy === undefined ? '' : `, signed by ${archive.signedBy}`
-  return `${what}: registered from ${url}, SHA-256 ${archive.sha256}${pin === undefined ? '' : ' (pinned)'}${signed}`
+  return `${what}: registered from ${url}, SHA-256 ${archive.sha256}${pin === undefined ? '' : ' (pinned)'}`
 }
 
 /** The name in URLs is not the folder's when that has other characters than letters, digits and `_`. */

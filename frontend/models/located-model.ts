@@ -1,13 +1,12 @@
+import { rm } from 'node:fs/promises'
 import { isAbsolute, sep } from 'node:path'
 import type { DownloadLimits } from '../../model-archiver/download.ts'
-import { removeDownload } from '../../model-archiver/download-signature.ts'
 import { locateModel } from '../../model-archiver/locate.ts'
 import { prepareModel, type PreparedModel } from '../../model-archiver/prepare.ts'
 import type { UnpackLimits } from '../../model-archiver/unpack-limits.ts'
-import { ServeError } from '../../common/errors.ts'
 import { isObject } from '../../common/json.ts'
 import type { Settings } from '../config/settings.ts'
-import { archiveRules, checkConfiguredPin } from './archive-rules.ts'
+import { checkConfiguredPin } from './archive-rules.ts'
 import type { Load } from './loads.ts'
 import type { RegisterRequest } from './operations.ts'
 import { SourceFiles } from './source-files.ts'
@@ -70,8 +69,6 @@ export async function locateAndPrepare(
   request: RegisterRequest,
   { settings, trusted, checked = false, signal, load }: LocateContext,
 ): Promise<LocatedModel> {
-  const rules = checked ? {} : archiveRules(settings, request.sha256)
-  if (rules.signatures?.required === true) refuseHandler(request)
   const { path, downloaded } = await locateModel(request.url, {
     modelStore: settings.modelStore,
     allowedUrls: settings.allowedUrls,
@@ -80,7 +77,6 @@ export async function locateAndPrepare(
       ...downloadLimits(settings, { trusted, signal, s3SseKms: request.s3SseKms }),
       onProgress: load?.received,
     },
-    signatures: rules.signatures,
   })
   try {
     load?.unpacking()
@@ -92,7 +88,7 @@ export async function locateAndPrepare(
       defaultHandler: settings.defaultServiceHandler,
       runtimeOverride: request.runtime,
       limits: unpackLimits(settings),
-      rules,
+      sha256: checked ? undefined : request.sha256,
       signal,
     })
     const weights = weightsOf(prepared)
@@ -101,7 +97,7 @@ export async function locateAndPrepare(
     const located = { prepared, name, downloaded: downloaded ? path : undefined, source }
     return await withPin(located, request, settings)
   } catch (error) {
-    if (downloaded) await removeDownload(path)
+    if (downloaded) await rm(path, { force: true })
     throw error
   }
 }
@@ -142,13 +138,4 @@ async function withPin(
     await located.prepared.dispose()
     throw error
   }
-}
-
-/** Another handler could be code that nobody signed. @throws ServeError INVALID_ARGUMENT */
-function refuseHandler({ handler }: RegisterRequest): void {
-  if (handler === undefined) return
-  throw new ServeError(
-    'INVALID_ARGUMENT',
-    'Parameter handler is not supported with require_signed_archives; the signed archive names its handler.',
-  )
 }

@@ -200,8 +200,6 @@ export interface ModelDescription {
   archiveSha256?: string
   /** Ours: whether the archive had to have this SHA-256; absent for model folders. */
   archivePinned?: boolean
-  /** Ours: name of the key that signed the archive; absent: not signed, or not checked. */
-  archiveSignedBy?: string
   /** Ours: its part in the weights between versions; absent: it has none. */
   traffic?: Omit<VersionTraffic, 'modelVersion'>
   /** Ours: why requests are refused; absent while a worker has loaded the model or may still do so. */

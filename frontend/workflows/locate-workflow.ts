@@ -1,5 +1,4 @@
 import { stat } from 'node:fs/promises'
-import type { SignatureRules } from '../../model-archiver/archive-identity.ts'
 import type { DownloadLimits } from '../../model-archiver/download.ts'
 import { locateModel, type LocatedModel } from '../../model-archiver/locate.ts'
 import { ServeError } from '../../common/errors.ts'
@@ -10,8 +9,6 @@ export interface WorkflowStoreOptions {
   readonly workflowStore: string | undefined
   readonly allowedUrls: readonly RegExp[]
   readonly download: DownloadLimits
-  /** Whether a signature is downloaded with the archive; default: no. */
-  readonly signatures?: SignatureRules
 }
 
 /**

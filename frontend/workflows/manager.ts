@@ -1,5 +1,5 @@
+import { rm } from 'node:fs/promises'
 import { downloadFailure } from '../../model-archiver/download.ts'
-import { removeDownload } from '../../model-archiver/download-signature.ts'
 import { type PreparedWorkflow, prepareWorkflow } from '../../model-archiver/prepare-workflow.ts'
 import { ServeError } from '../../common/errors.ts'
 import { nameProblem } from '../../common/names.ts'
@@ -9,7 +9,6 @@ import type { Metrics } from '../observe/metrics/metrics.ts'
 import type { Job } from '../jobs/job.ts'
 import type { JobIndex } from '../jobs/job-index.ts'
 import { downloadLimits, unpackLimits } from '../models/located-model.ts'
-import { archiveRules } from '../models/archive-rules.ts'
 import type { NodeModels } from '../models/node-models.ts'
 import { workflowNotFound } from '../models/not-found.ts'
 import { pageOf } from '../models/page.ts'
@@ -61,12 +60,10 @@ export class WorkflowManager implements WorkflowOperations {
     checkName(request.workflowName)
     const { settings } = this.#options
     const { workflowStore, modelStore, allowedUrls, tempDir } = settings
-    const rules = archiveRules(settings, request.sha256)
     const { path, downloaded } = await locateWorkflow(request.url, {
       workflowStore: workflowStore ?? modelStore,
       allowedUrls,
       download: downloadLimits(settings, { s3SseKms: request.s3SseKms, signal: this.#stopping.signal }),
-      signatures: rules.signatures,
     }).catch((thrown: unknown) => {
       // The client does not get the cause.
       const told = downloadFailure(ServeError.from(thrown))
@@ -76,12 +73,12 @@ export class WorkflowManager implements WorkflowOperations {
     try {
       const prepared = await prepareWorkflow(path, tempDir, {
         limits: unpackLimits(settings),
-        rules,
+        sha256: request.sha256,
         signal: this.#stopping.signal,
       })
       return await this.#registerPrepared(request, prepared, downloaded ? path : undefined, checkNode)
     } catch (error) {
-      if (downloaded) await removeDownload(path)
+      if (downloaded) await rm(path, { force: true })
       throw error
     }
   }
@@ -149,11 +146,8 @@ export class WorkflowManager implements WorkflowOperations {
       const nodes = await registerNodes(name, prepared, this.#options.models, settings)
       const workflow = this.#build(name, request, prepared, nodes, downloaded)
       this.#workflows.set(name, workflow)
-      const { archiveSha256, archiveSignedBy: by } = workflow.describe()
-      const signed = by === undefined ? '' : `, signed by ${by}`
-      this.#options.inform?.(
-        `Workflow ${name}: registered from ${workflow.url}, SHA-256 ${archiveSha256}${signed}`,
-      )
+      const { archiveSha256 } = workflow.describe()
+      this.#options.inform?.(`Workflow ${name}: registered from ${workflow.url}, SHA-256 ${archiveSha256}`)
     } catch (error) {
       await prepared.dispose()
       throw error

@@ -62,6 +62,4 @@ export interface WorkflowDescription {
   archiveSha256: string
   /** Ours: whether the archive had to have this SHA-256. */
   archivePinned: boolean
-  /** Ours: name of the key that signed the archive; absent: not signed, or not checked. */
-  archiveSignedBy?: string
 }

@@ -1,5 +1,5 @@
+import { rm } from 'node:fs/promises'
 import { removeSync } from '../../common/remove-sync.ts'
-import { removeDownload } from '../../model-archiver/download-signature.ts'
 import type { PreparedWorkflow } from '../../model-archiver/prepare-workflow.ts'
 import type { ServeError } from '../../common/errors.ts'
 import type { ModelMetrics } from '../observe/metrics/model-metrics.ts'
@@ -74,7 +74,7 @@ export class Workflow {
   describe(): WorkflowDescription {
     const { prepared, isPinned } = this.#options
     const { defaults, dagText } = prepared.spec
-    const { sha256, signedBy } = prepared.archive
+    const { sha256 } = prepared.archive
     return {
       workflowName: this.name,
       workflowUrl: this.url,
@@ -85,7 +85,6 @@ export class Workflow {
       workflowDag: dagText,
       archiveSha256: sha256,
       archivePinned: isPinned,
-      archiveSignedBy: signedBy,
     }
   }
 
@@ -99,7 +98,7 @@ export class Workflow {
     const { metrics, prepared, downloaded } = this.#options
     metrics.unwatch()
     await prepared.dispose()
-    if (downloaded !== undefined) await removeDownload(downloaded)
+    if (downloaded !== undefined) await rm(downloaded, { force: true })
   }
 
   /** Removes the unpacked files, synchronously. */

@@ -110,12 +110,6 @@ test.each<[string, Record<string, string>, string[], string]>([
     [],
     'keys[0].scopes[0] must be one of',
   ],
-  [
-    'a file of signers without a key',
-    { 'config.properties': 'archive_signers_file=signers', signers: '\n' },
-    [],
-    'signers cannot be used: it has no key for archives',
-  ],
 ])('%s is one line and status 1', async (_what, files, flags, line) => {
   withFiles(files)
   const { status, out, err } = await check(...flags)

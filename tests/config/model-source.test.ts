@@ -174,12 +174,11 @@ test('settings of the environment come before those of the snapshot', async () =
 })
 
 test('with a file, a key that only the snapshot has is told and has no effect', async () => {
-  const last =
-    'require_signed_archives=true\narchive_signers_file=/signers\njob_queue_size=7\nversion=0.12.0\n'
+  const last = 'allowed_hosts=a.example\napi_keys_file=/keys.json\njob_queue_size=7\nversion=0.12.0\n'
   const { settings, warnings } = await load({ last, file: 'job_queue_size=7' })
-  expect(settings.requireSignedArchives).toBe(false)
+  expect(settings.apiKeysFile).toBeUndefined()
   expect(warnings).toEqual([
-    `Changed since the snapshot ${PATH}: archive_signers_file=not set (was /signers), require_signed_archives=not set (was true)`,
+    `Changed since the snapshot ${PATH}: allowed_hosts=not set (was a.example), api_keys_file=not set (was /keys.json)`,
   ])
 })
 

@@ -137,7 +137,6 @@ export function overview(models: ModelOverview[], fields: Partial<OverviewEvent>
       draining: false,
       memoryBytes: 90_000_000,
       cpuSeconds: 1.5,
-      archiveUpload: true,
       openRequests: 0,
       listening: [{ name: 'Inference REST API', address: 'http://127.0.0.1:1' }],
       grpcTls: false,

@@ -70,16 +70,6 @@ test('docs/tls.md: a server with a certificate of its own answers', async () => 
   expect(await shell.run(script)).toContain('"status": "Healthy"')
 })
 
-test('docs/signed-archives.md: an archive is signed, and ssh-keygen verifies it', async () => {
-  shell = new Shell()
-  writeFileSync(join(shell.folder, 'handler.ts'), HANDLER)
-  const [pack, signAndVerify] = commands('docs/signed-archives.md')
-  // A passphrase is asked for on the terminal.
-  await shell.run(pack!.replace('-t ed25519', "-t ed25519 -N ''"))
-  await shell.run('cp model_store/chat.mar .')
-  expect(await shell.run(signAndVerify!)).toContain('Good "torchserve-ts-archive" signature')
-})
-
 test('docs/open-inference.md: the requests to a language model are answered', async () => {
   shell = new Shell()
   const model = join(REPOSITORY, 'model-store', 'tiny-llama')

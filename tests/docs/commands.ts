@@ -10,7 +10,6 @@ export const RUN_BY: Readonly<Record<string, string>> = {
   'docs/grpc.md': 'tests/docs/grpc-clients.test.ts',
   'docs/migrating-from-torchserve.md': 'tests/examples/migration.test.ts',
   'docs/open-inference.md': 'tests/docs/commands.test.ts',
-  'docs/signed-archives.md': 'tests/docs/commands.test.ts',
   'docs/tls.md': 'tests/docs/commands.test.ts',
   'docs/workflows.md': 'tests/examples/workflow.test.ts',
 }
@@ -45,7 +44,6 @@ export const NOT_RUN: readonly (readonly [words: string, reason: string])[] = [
   ['torchserve-ts top --once', 'its numbers differ each time; tests/cli/top.test.ts reads them'],
   ['/events?topics=overview,requests', 'ends when its reader leaves; tests/e2e/events.test.ts reads it'],
   ['/console/play/predictions/echo', 'needs a server with models; tests/e2e/playground.test.ts asks there'],
-  ['curl -T my-model.mar', 'needs an archive; tests/e2e/uploads.test.ts uploads and registers one'],
   ['torchserve-ts status\n', 'its numbers differ each time; tests/cli/servers.test.ts reads them'],
   ['npm run test:torchserve', 'needs a checkout of pytorch/serve; .ci/run runs a part'],
   ['npm run test:clients', 'installs 730 MB; .ci/run runs it'],

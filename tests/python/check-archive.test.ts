@@ -77,7 +77,7 @@ await describePython('archives of the real torch-model-archiver', (environment) 
     const { status, out, err } = await check(await packed({ format, version: '2.5' }), config)
     expect(err).toBe('')
     expect(out).toMatch(
-      /^Model m, version 2\.5, runtime python, handler handler\.py\n(SHA-256 [0-9a-f]{64}\nNot signed\n)?Runs:\n/,
+      /^Model m, version 2\.5, runtime python, handler handler\.py\n(SHA-256 [0-9a-f]{64}\n)?Runs:\n/,
     )
     expect(out).toMatch(/TorchServe’s own worker 0\.12\.0 on Python 3\.\d+\.\d+ \(\//)
     expect(status).toBe(0)

@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from '@jest/globals'
 import { writeApiKeys } from '../support/api-keys.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { CLI, startServer, type ServerOptions } from '../support/server.ts'
-import { makeKey, packEcho, sha256, signersFile } from '../support/signed-archives.ts'
+import { packEcho, sha256 } from '../support/echo-archive.ts'
 import { tempDir } from '../support/temp.ts'
 import { execa } from '../support/tools.ts'
 
@@ -13,7 +13,7 @@ const HINT = /\(model_snapshot at \S+-shutdown\.cfg:\d+; start with --ncs to ign
 
 let state: { folder: string; modelStore: string }
 
-/** A server that had an unsigned archive registered, and has ended. */
+/** A server that had an archive without a pin registered, and has ended. */
 beforeAll(async () => {
   const [folder, modelStore] = [tempDir(), tempDir()]
   await packEcho(modelStore, 'echo')
@@ -24,14 +24,6 @@ beforeAll(async () => {
 })
 
 const REFUSED: [string, () => ServerOptions['config'], RegExp][] = [
-  [
-    'an archive without a signature, once signatures are required',
-    () => ({
-      archive_signers_file: signersFile(makeKey('release@example.com')),
-      require_signed_archives: true,
-    }),
-    /must be signed/,
-  ],
   [
     'an archive without the pin of the key models',
     () => ({ models: `{"echo": {"1.0": {"sha256": "${'0'.repeat(64)}"}}}` }),

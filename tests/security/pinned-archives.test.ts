@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { call, managementClient } from '../support/grpc-clients.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
-import { changeOneByte, packEcho, sha256 } from '../support/signed-archives.ts'
+import { changeOneByte, packEcho, sha256 } from '../support/echo-archive.ts'
 import { tempDir } from '../support/temp.ts'
 
 const OTHER = 'f'.repeat(64)

@@ -8,7 +8,6 @@ import type { RestDialect } from '../rest-dialect.ts'
 import { wantsPage, WELCOME_HEADERS, welcomePage } from '../welcome-page.ts'
 import { listenerDescription } from './api-description/documents.ts'
 import { admission, authorization, createKoa, exchangeOf, koaHandler, methodNotAllowed } from './rest-koa.ts'
-import { archiveRouter } from './rest-archives.ts'
 import { managementRouter, tokenRouter } from './rest-management.ts'
 import { consolePages } from './rest-console.ts'
 import { configurationRouter } from './rest-configuration.ts'
@@ -47,7 +46,6 @@ export function createSite(state: RestState, dialects: readonly RestDialect[]): 
 
 function useManagement(koa: Koa, state: RestState): void {
   // Before the limit on other bodies.
-  koa.use(archiveRouter(state).routes())
   koa.use(admission(undefined)).use(tokenRouter(state).routes()).use(admission('management'))
   for (const router of MANAGEMENT_ROUTERS) koa.use(router(state).routes())
   koa.use(wrongMethod)

@@ -78,7 +78,6 @@ const MODEL = [
 ]
 /** Ours; TorchServe has no such routes. */
 const OURS = [
-  'put /archives/{archive_name} uploadArchive',
   'delete /requests/{request_id} cancelRequest',
   'get /events events',
   'get /configuration configuration',

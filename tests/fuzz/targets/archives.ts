@@ -41,7 +41,7 @@ function unpack(input: Buffer): Promise<void> {
   return inFolder(async (folder, inside) => {
     const archive = join(folder, 'input.mar')
     writeFileSync(archive, input)
-    await unpackInto({ archive, folder: inside, limits: LIMITS, rules: {} })
+    await unpackInto({ archive, folder: inside, limits: LIMITS })
     await readManifest(inside)
   })
 }

@@ -82,7 +82,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "torchserve-ts.loadModels" -}}
 {{- $archives := list -}}
 {{- range .Values.models.download -}}
-{{- if not (hasSuffix ".sig" .file) }}{{ $archives = append $archives (printf "%s#sha256=%s" .file .sha256) }}{{ end -}}
+{{- $archives = append $archives (printf "%s#sha256=%s" .file .sha256) -}}
 {{- end -}}
 {{- default "all" (join "," (default $archives .Values.models.load)) -}}
 {{- end }}

@@ -37,7 +37,6 @@ export const MANAGEMENT_PATHS: Readonly<Record<string, PathItem>> = {
   '/': DESCRIPTION_PATHS['/'],
   '/models': { get: listModels(), post: registerModel() },
   ...MODEL_PATHS,
-  '/archives/{archive_name}': { put: uploadArchive() },
   '/requests/{request_id}': {
     delete: {
       description: 'Cancels an open request of any client; its handler is told to stop.',
@@ -149,35 +148,6 @@ function registerModel(): Operation {
       '400': error('A parameter or the archive is not valid.'),
       '404': error('The URL does not exist.'),
       '409': error('This version is already registered.'),
-      ...SERVER_ERROR,
-    },
-  }
-}
-
-function uploadArchive(): Operation {
-  const uploaded = object({
-    name: ['string', 'Name of the file in the model store.'],
-    size: ['integer', 'Its bytes.'],
-    sha256: ['string', 'Its SHA-256, as 64 hexadecimal digits.'],
-    next: ['string', 'The request that registers it, or that sends the archive of a signature.'],
-  })
-  return {
-    description:
-      'Uploads an archive to the model store, or its signature before it; the body is the file. It loads nothing. Off unless enable_archive_upload=true.',
-    operationId: 'uploadArchive',
-    parameters: [
-      pathParameter('archive_name', 'Name of the archive: my-model.mar. Its signature: my-model.mar.sig.'),
-      query('sha256', 'SHA-256 that the file must have, as 64 hexadecimal digits.'),
-    ],
-    responses: {
-      '201': json('The file is in the model store.', uploaded),
-      '400': error('The name, the body or its SHA-256 is not valid, or a signature is missing.'),
-      '405': error('Uploads are off.'),
-      '408': error('The body took too long.'),
-      '409': error('The model store has this archive, or the same model in another format.'),
-      '413': error('The file is larger than max_download_size.'),
-      '415': error('Content-Encoding is not supported.'),
-      '429': error('Too many archives are uploaded at once.'),
       ...SERVER_ERROR,
     },
   }

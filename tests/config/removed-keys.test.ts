@@ -1,0 +1,26 @@
+import { expect, test } from '@jest/globals'
+import { configError, settingsOf } from './support.ts'
+
+/** Keys of features that are not there, beside those that confined workers (worker-wrapper.test.ts). */
+
+test.each(['require_signed_archives=true', 'archive_signers_file=/etc/signers'])(
+  '%s, which kept archives out, is refused, and pins are named',
+  (line) => {
+    const why = 'pin the SHA-256 of archives in models or load_models (docs/trusted-archives.md)'
+    expect(configError(() => settingsOf({ file: line }))).toBe(
+      `config.properties:1: ${line} is not supported: ${why}`,
+    )
+    const [key, value] = line.split('=') as [string, string]
+    const env = { TS_ENABLE_ENVVARS_CONFIG: 'true', [`TS_${key.toUpperCase()}`]: value }
+    expect(configError(() => settingsOf({ env }))).toContain(why)
+  },
+)
+
+test.each([
+  ['require_signed_archives=false', 'signatures of archives are not checked'],
+  ['enable_archive_upload=true', 'copy archives into the model store, or register them by URL'],
+  ['enable_archive_upload=false', 'copy archives into the model store, or register them by URL'],
+])('%s has no effect, and what takes its place is told', (line, why) => {
+  const { warnings } = settingsOf({ file: line })
+  expect(warnings).toEqual([`config.properties:1: ${line.split('=')[0]} has no effect: ${why}`])
+})
