@@ -23,7 +23,9 @@ import { startTracing } from './observe/traces/start.ts'
 import type { Tracing } from './observe/traces/tracing.ts'
 import { SystemMetrics } from './observe/metrics/system-metrics.ts'
 import type { LocatedModel } from './models/located-model.ts'
+import { defaultInputBudget, InputBudget } from './jobs/input-budget.ts'
 import { JobIndex } from './jobs/job-index.ts'
+import type { Model } from './models/model.ts'
 import { OpenRequests } from './jobs/open-requests.ts'
 import { ModelManager } from './models/manager.ts'
 import { ModelsToLoad } from './models/models-to-load.ts'
@@ -90,13 +92,17 @@ interface Found {
   readonly tracing: Tracing | undefined
 }
 
+function unsentBytes(models: readonly Model[]): number {
+  return models.reduce((bytes, { workers }) => bytes + workers.unsentBytes, 0)
+}
+
 /** Wires the rooms together; the only class that knows all of them. */
 class Server implements RunningServer {
   readonly #settings: Settings
   readonly #log: Logger
   readonly #logFiles: LogFiles
   readonly #metrics: Metrics
-  readonly #jobs = new JobIndex()
+  readonly #jobs: JobIndex
   readonly #system: SystemMetrics
   readonly #sockets: SocketDir
   readonly #models: ModelManager
@@ -128,6 +134,8 @@ class Server implements RunningServer {
       warn,
     })
     this.#tracing = tracing
+    const inputs = settings.maxWaitingInputBytes ?? defaultInputBudget()
+    this.#jobs = new JobIndex(new InputBudget(inputs, () => unsentBytes(this.#models.registered())))
     tracing?.exportMetrics(this.#metrics.families)
     this.#system = new SystemMetrics(this.#metrics.server, warn)
     this.#sockets = createSocketDir(settings.tempDir)

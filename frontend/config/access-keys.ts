@@ -55,6 +55,12 @@ export const ACCESS_KEYS = {
     'Bytes of REST bodies that have not come to their end, for all connections together; a value below two times max_request_size counts as that. Beyond them, of the address that has most the request that has most is refused with 503 (Open Inference, OpenAI: 429). gRPC: grpc_max_waiting_bytes.',
     OURS,
   ),
+  maxWaitingInputBytes: optional(
+    'max_waiting_input_bytes',
+    integer(1_048_576, TEBIBYTE),
+    'Bytes of all requests together that wait in the queues of models, are on their way to workers, or are kept for nodes of workflows; further requests get 503 (Open Inference, OpenAI: 429). A request to a model always passes while nothing else waits. Unset: a sixteenth of the memory of the machine or cgroup, at least 256 MiB.',
+    OURS,
+  ),
   maxConnectionsPerAddress: optional(
     'max_connections_per_address',
     integer(1, INT_MAX),

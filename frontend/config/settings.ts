@@ -47,7 +47,12 @@ export interface Settings {
   readonly maxUnreadBytes: number
   /** Ours: bytes of unfinished REST bodies. Key max_unfinished_bytes, default 256 MiB. */
   readonly maxUnfinishedBytes: number
-  /** Ours: the same per address or IPv6 /64. Key max_connections_per_address; undefined: half of it. */
+  /**
+   * Ours: bytes of requests that wait for workers. Key max_waiting_input_bytes; undefined: a sixteenth of the
+   * memory, at least 256 MiB.
+   */
+  readonly maxWaitingInputBytes: number | undefined
+  /** Ours: maxConnections per address or IPv6 /64. Key max_connections_per_address; undefined: half of it. */
   readonly maxConnectionsPerAddress: number | undefined
   /**
    * Ours: new connections per second of one address or IPv6 /64; 0: any number. Key

@@ -1,4 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
+import { type InputBudget, inputBytes } from './input-budget.ts'
 import type { Job } from './job.ts'
 
 const BUCKETS = 1024
@@ -16,7 +17,13 @@ export interface Indexed {
 export class JobIndex {
   /** The last job of each bucket; the others follow by `nextInIndex`. */
   readonly #buckets = new Array<Job | undefined>(BUCKETS).fill(undefined)
+  readonly #budget: InputBudget | undefined
   #size = 0
+
+  /** @param budget of the inputs of all open jobs; absent: no limit */
+  constructor(budget?: InputBudget) {
+    this.#budget = budget
+  }
 
   get size(): number {
     return this.#size
@@ -35,11 +42,15 @@ export class JobIndex {
     return job
   }
 
-  /** @throws ServeError INTERNAL when an open job already has this id; the index is unchanged then */
+  /**
+   * @throws ServeError INTERNAL when an open job already has this id, QUEUE_FULL when the inputs of all jobs
+   *   have too many bytes; the index is unchanged then
+   */
   enter(job: Job): void {
     const { requestId } = job.request
     if (this.get(requestId) !== undefined)
       throw new ServeError('INTERNAL', `Request ${requestId} is already open`)
+    this.#budget?.hold(job, inputBytes(job.request))
     const bucket = bucketOf(requestId)
     job.nextInIndex = this.#buckets[bucket]
     this.#buckets[bucket] = job
@@ -55,6 +66,8 @@ export class JobIndex {
       at = at.nextInIndex
     }
     if (at === undefined) return
+    job.budget?.release(job)
+    job.budget = undefined
     if (before === undefined) this.#buckets[bucket] = job.nextInIndex
     else before.nextInIndex = job.nextInIndex
     job.nextInIndex = undefined

@@ -5,6 +5,7 @@ import { startTimer } from '../../common/timer.ts'
 import type { Distribution } from '../observe/metrics/distribution.ts'
 import type { Outcome } from '../observe/metrics/tally.ts'
 import type { JobSpan } from '../observe/traces/tracing.ts'
+import type { Budgeted, InputBudget } from './input-budget.ts'
 import type { InputFeed } from './input-feed.ts'
 import type { ReplyHead, ReplySink } from './reply-sink.ts'
 import type { Sender } from './sender.ts'
@@ -125,7 +126,7 @@ const NO_HOLDER: JobHolder = { abandon: () => undefined, drained: () => undefine
  * the contract of a stream: the first item determines status and headers, there is exactly one end, and each
  * time limit runs by itself.
  */
-export class Job implements Limited, Listed, Indexed {
+export class Job implements Limited, Listed, Indexed, Budgeted {
   readonly request: JobRequest
   readonly createdAt = performance.now()
   /** When a worker got the job; undefined while it is queued. */
@@ -165,6 +166,8 @@ export class Job implements Limited, Listed, Indexed {
   listBefore: Job | undefined
   listAfter: Job | undefined
   nextInIndex: Job | undefined
+  budget: InputBudget | undefined
+  heldBytes = 0
   readonly #sink: ReplySink
   #holder = NO_HOLDER
   #limits: JobLimits | undefined
@@ -225,6 +228,7 @@ export class Job implements Limited, Listed, Indexed {
    */
   started(holder: JobHolder, now = performance.now()): void {
     this.request.parts = NO_PARTS
+    this.budget?.release(this)
     this.#holder = holder
     this.startedAt = now
     this.limit?.end(this)

@@ -50,7 +50,7 @@ export class OpenJobs {
     return sum
   }
 
-  /** Adds a job before anything is done with it. @throws ServeError INTERNAL when an open job has its id */
+  /** Adds a job before anything is done with it. @throws ServeError of JobIndex.enter */
   add(job: Job): void {
     this.#index.enter(job)
     this.#count += 1

@@ -51,6 +51,8 @@ export interface WorkerPool {
   /** Ends the draining workers that have nothing left to do. */
   endDrained(): void
   load(): PoolLoad
+  /** Bytes of requests that were sent to its workers and that they have not taken. */
+  readonly unsentBytes: number
   /**
    * Stops all workers after giving running work `graceMs` milliseconds.
    * @throws ServeError CLEANUP_TIMEOUT when workers had to be killed

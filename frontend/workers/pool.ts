@@ -112,6 +112,10 @@ export class Pool implements WorkerPool {
     }
   }
 
+  get unsentBytes(): number {
+    return this.#all().reduce((bytes, worker) => bytes + worker.unsentBytes, 0)
+  }
+
   async stop(graceMs: number): Promise<void> {
     const leaving = [...this.#workers.splice(0), ...this.#draining.splice(0), ...this.#leaving]
     this.#judge()

@@ -89,6 +89,10 @@ export class RankGroup implements WorkerGroup {
     for (let rank = 0; rank < this.finishingRanks; rank += 1) this.#ranks[rank]!.channel?.send(message)
   }
 
+  get unsentBytes(): number {
+    return this.#ranks.reduce((bytes, { channel }) => bytes + (channel?.unsentBytes ?? 0), 0)
+  }
+
   sendToFirst(message: FirstRankMessage): void {
     this.#ranks[0]!.channel?.send(message)
   }

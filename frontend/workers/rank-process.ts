@@ -75,7 +75,7 @@ export class RankProcess {
   }
 
   /** Undefined: not connected yet. */
-  get channel(): Pick<Channel<ToWorker>, 'send'> | undefined {
+  get channel(): Pick<Channel<ToWorker>, 'send' | 'unsentBytes'> | undefined {
     return this.#channel
   }
 

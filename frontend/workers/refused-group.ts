@@ -6,6 +6,7 @@ export class RefusedGroup implements WorkerGroup {
   readonly pid = -1
   readonly pids = []
   readonly finishingRanks = 1
+  readonly unsentBytes = 0
   readonly answersPings = false
   readonly heedsCredit = false
   readonly takesBatchesAhead = false

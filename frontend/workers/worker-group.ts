@@ -36,6 +36,8 @@ export interface WorkerGroup {
   readonly pids: readonly number[]
   /** How many ranks report that they have finished a request; all of them are awaited. */
   readonly finishingRanks: number
+  /** Bytes that were sent to the ranks and that they have not taken. */
+  readonly unsentBytes: number
   /** Whether the worker answers `ping`. */
   readonly answersPings: boolean
   /** Whether the worker waits for credit before it sends beyond a stream's window. */

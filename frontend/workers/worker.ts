@@ -103,6 +103,11 @@ export class Worker implements JobRunner {
   }
 
   /** Batches that it runs. */
+  /** Bytes of requests that were sent to it and that it has not taken. */
+  get unsentBytes(): number {
+    return this.#group?.unsentBytes ?? 0
+  }
+
   get busySlots(): number {
     return this.#requests?.batches ?? 0
   }

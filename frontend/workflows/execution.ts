@@ -1,5 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
 import type { AbandonReason, JobRequest, InputPart, Job, JobHolder } from '../jobs/job.ts'
+import { inputBytes } from '../jobs/input-budget.ts'
 import { CollectingRun } from './collecting-run.ts'
 import { LeafRun } from './leaf-run.ts'
 import { joinLeaves } from './join-leaves.ts'
@@ -29,12 +30,14 @@ export class Execution implements JobHolder, NodeRunOwner {
 
   /** `parts`: the client's input. */
   start(parts: InputPart[]): void {
+    if (!this.#keeps(inputBytes({ parts, headers: '' }))) return
     this.#run(this.#plan.dag.start, parts)
   }
 
   finished(run: NodeRun, output: Uint8Array | undefined): void {
     this.#running.delete(run)
     if (output === undefined || this.#client.ended) return
+    if (!this.#keeps(output.byteLength)) return
     const { name } = run.node
     const successors = this.#plan.dag.successors(name)
     if (successors.length === 0) this.#leafFinished(name, output)
@@ -96,6 +99,17 @@ export class Execution implements JobHolder, NodeRunOwner {
     if (body.byteLength <= maxOutputBytes)
       this.#client.respond({ body, status: 200, contentType: 'application/json', headers: {} })
     else this.#fail(tooLarge(maxOutputBytes))
+  }
+
+  /** Counts bytes that nodes get, until the client's request ends; without room for them it fails. */
+  #keeps(bytes: number): boolean {
+    try {
+      this.#client.budget?.hold(this.#client, bytes)
+      return true
+    } catch (thrown) {
+      this.#fail(ServeError.from(thrown))
+      return false
+    }
   }
 
   #fail(error: ServeError): void {

@@ -12,6 +12,7 @@ export class FakePool implements WorkerPool {
   healthy = 0
   failure: ModelFailure | undefined
   readonly lastExit = undefined
+  readonly unsentBytes = 0
   /** Jobs that the test says its workers have. */
   running: Job[] = []
   readonly graces: number[] = []

@@ -14,6 +14,7 @@ export class FakeGroup implements WorkerGroup {
   readonly events: WorkerGroupEvents
   readonly pid = 4242
   readonly pids = [4242]
+  unsentBytes = 0
   finishingRanks = 1
   answersPings = true
   hearsCancels = true

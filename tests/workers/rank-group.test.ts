@@ -39,6 +39,7 @@ class FakeRank implements Rank {
   }
 
   readonly channel = {
+    unsentBytes: 0,
     send: (message: ToWorker): void => void this.sent.push(message),
   }
 

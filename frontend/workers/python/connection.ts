@@ -67,6 +67,11 @@ export class Connection {
     this.#socket.write(frame)
   }
 
+  /** Bytes that the worker has not taken. */
+  get unsentBytes(): number {
+    return this.#socket.writableLength
+  }
+
   listen(on: boolean): void {
     if (on) this.#socket.resume()
     else this.#socket.pause()

@@ -109,6 +109,10 @@ export class PythonGroup implements WorkerGroup {
     this.#session.send(message)
   }
 
+  get unsentBytes(): number {
+    return this.#connections.reduce((bytes, connection) => bytes + connection.unsentBytes, 0)
+  }
+
   sendToFirst(message: FirstRankMessage): void {
     this.#session.send(message)
   }
