@@ -106,6 +106,13 @@ export const MODEL_KEYS = {
     integer(0, 10_000),
     'Largest number of GPUs to use. Unset: all that the vendor’s tool finds and CUDA_VISIBLE_DEVICES (or that of AMD or Intel) contains.',
   ),
+  requireGpu: key(
+    'require_gpu',
+    BOOLEAN,
+    'false',
+    'A Python worker whose GPU cannot be used does not start. false: it starts with a warning, and computes on the CPU.',
+    OURS,
+  ),
   initialWorkerPort: key(
     'initial_worker_port',
     integer(1, 65535),

@@ -129,6 +129,8 @@ export interface Settings {
   readonly defaultWorkersPerModel: number
   /** Maximum number of GPUs to use; undefined: all that are found. */
   readonly numberOfGpu: number | undefined
+  /** Whether a worker whose GPU cannot be used does not start; default false: it computes on the CPU. */
+  readonly requireGpu: boolean
   /** Number of the first worker that is a single process, default 9000. */
   readonly initialWorkerPort: number
   /** Number of the first worker that is a rank group, also its MASTER_PORT; default 29500. */

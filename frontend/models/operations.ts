@@ -235,6 +235,7 @@ export interface WorkerDescription {
   status: 'READY' | 'UNLOADING'
   memoryUsage: number
   pid: number
+  /** Whether it has a GPU that can be used. */
   gpu: boolean
   gpuUsage: string
   /** Ours: starting, loading, ready, stopping, failed, ... */
@@ -243,6 +244,8 @@ export interface WorkerDescription {
   inFlight: number
   /** Ours: the GPUs of this worker; absent on CPU. */
   deviceIds?: number[]
+  /** Ours: what it computes on, such as `cuda:1`: `cpu` also if its GPU cannot be used. */
+  device: string
   /** Ours: threads with which each of its processes computes, as they were told at its start. */
   threads: number
   /** Ours: number of restarts. */

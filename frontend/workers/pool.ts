@@ -189,6 +189,7 @@ export class Pool implements WorkerPool {
     const startGroup: StartGroup = (start, events) => createGroup(this.#model, start, this.#context, events)
     const hardware = {
       devices: lease.ids,
+      device: lease.ids.length === 0 ? 'cpu' : `${this.#context.gpus.vendor!.device}:${lease.ids[0]}`,
       threads: () => threadsOf(this.#model, this.#context.models()),
     }
     const worker = new Worker(id, source, hardware, this.#model, startGroup, {

@@ -3,7 +3,8 @@ import type { Model } from '../models/model.ts'
 import { findPython } from './python/environment/environment.ts'
 import { hasParts } from './gpus.ts'
 import { loadMessage, rankOptions, type LaunchContext, type Start } from './launch.ts'
-import { pythonLaunch, usesTorchrun } from './python/command-line.ts'
+import { type PythonLaunch, pythonLaunch, usesTorchrun } from './python/command-line.ts'
+import { checkDevice } from './python/device-check.ts'
 import { PythonGroup } from './python/python-group.ts'
 import { RankGroup } from './rank-group.ts'
 import { RefusedGroup } from './refused-group.ts'
@@ -77,8 +78,12 @@ function pythonGroup(
   return new PythonGroup(
     {
       folder,
-      launch: async () =>
-        pythonLaunch(model, start, context, await findPython(context.settings, prepared), folder),
+      launch: async () => {
+        const python = await findPython(context.settings, prepared)
+        const launch = pythonLaunch(model, start, context, python, folder)
+        await checkGpu(launch, context, events)
+        return launch
+      },
       load: {
         modelName: model.name,
         modelDir: prepared.modelDir,
@@ -99,4 +104,20 @@ function pythonGroup(
     },
     events,
   )
+}
+
+/** @throws ServeError NO_DEVICE when the GPU cannot be used and require_gpu is set */
+async function checkGpu(
+  { check }: PythonLaunch,
+  { settings: { requireGpu } }: LaunchContext,
+  events: WorkerGroupEvents,
+): Promise<void> {
+  if (check === undefined) return
+  const checking = checkDevice(check.commandLine, check.key)
+  if (!requireGpu) {
+    void checking.then((words) => words !== undefined && events.onUnusableDevice(words))
+    return
+  }
+  const words = await checking
+  if (words !== undefined) throw new ServeError('NO_DEVICE', `The GPU cannot be used (require_gpu): ${words}`)
 }

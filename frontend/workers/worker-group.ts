@@ -18,6 +18,8 @@ export interface WorkerGroupEvents {
   itemsOf(rank: number): TakeItem
   /** A request can no longer be answered, but the handler still works on it; its end follows. */
   onBroken(id: number, error: ServeError): void
+  /** Its handler computes on the CPU, because its GPU cannot be used. `why`: the words of the library. */
+  onUnusableDevice(why: string): void
   /** `prefix` identifies the rank if there are several. */
   onOutput(stream: WorkerOutput, line: string, prefix: string): void
   /** Called once when the group ended by itself; its remaining processes are being killed then. */

@@ -29,6 +29,8 @@ export interface FailureText {
 export interface Hardware {
   /** Ids of its GPUs; empty on CPU. */
   readonly devices: readonly number[]
+  /** The first of them, as PyTorch names it with the server's number: `cuda:1`; `cpu`. */
+  readonly device: string
   /** Threads for each process of a start. */
   threads(): number
 }

@@ -41,6 +41,8 @@ export class Worker implements JobRunner {
   #requests: Requests | undefined
   #starts = 0
   #threads = 0
+  /** Whether it has one that can be used, as far as is known. */
+  #usesGpu = false
   #startTime = new Date()
   /** The same in performance.now(), which no change of the clock moves. */
   #startedAt = performance.now()
@@ -169,18 +171,19 @@ export class Worker implements JobRunner {
 
   describe(): WorkerDescription {
     const exit = this.#lastExit
-    const { devices } = this.#hardware
+    const { devices, device } = this.#hardware
     return {
       id: String(this.id),
       startTime: this.#startTime.toISOString(),
       status: this.#state === 'ready' ? 'READY' : 'UNLOADING',
       memoryUsage: residentBytes(this.#group?.pids ?? []),
       pid: this.#group?.pid ?? -1,
-      gpu: devices.length > 0,
+      gpu: this.#usesGpu,
       gpuUsage: 'N/A',
       state: this.#state === 'ready' && this.freeSlots <= 0 ? 'busy' : this.#state,
       inFlight: this.#requests?.running ?? 0,
       deviceIds: devices.length > 0 ? [...devices] : undefined,
+      device: this.#usesGpu ? device : 'cpu',
       threads: this.#threads,
       restarts: Math.max(0, this.#starts - 1),
       lastExit: exit && { at: exit.at.toISOString(), reason: exit.reason, stderr: exit.stderr },
@@ -194,6 +197,7 @@ export class Worker implements JobRunner {
     this.#startedAt = performance.now()
     this.#killReason = undefined
     this.#setState('starting')
+    this.#usesGpu = this.#hardware.devices.length > 0
     this.#threads = this.#hardware.threads()
     const start = {
       workerId: this.id,
@@ -207,6 +211,11 @@ export class Worker implements JobRunner {
       },
       onMessage: (rank, message) => this.#receive(rank, message),
       itemsOf: (rank) => this.#requests!.itemsOf(rank),
+      onUnusableDevice: (why) => {
+        this.#usesGpu = false
+        const { device } = this.#hardware
+        this.#events.log('warn', `Its GPU (${device}) cannot be used, so it computes on the CPU: ${why}`)
+      },
       onBroken: (id, error) => this.#requests?.broken(id, error),
       onOutput: (stream, line, prefix) => this.#reports.printed(stream, line, prefix),
       onDeath: (cause) => this.#died(group, cause),

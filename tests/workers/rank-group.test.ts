@@ -97,6 +97,7 @@ class Rig {
         onMessage: (rank, { type }) => this.messages.push(`${rank} ${type}`),
         itemsOf: () => () => undefined,
         onBroken: () => undefined,
+        onUnusableDevice: () => undefined,
         onOutput: (stream, line, prefix) => this.output.push(`${stream} ${prefix}${line}`),
         onDeath: ({ reason }) => this.deaths.push(reason),
       },

@@ -50,7 +50,7 @@ class Rig {
     this.worker = new Worker(
       9000,
       'W-9000-m_1.0',
-      { devices: [], threads: () => 1 },
+      { devices: [], device: 'cpu', threads: () => 1 },
       this.model,
       (start, events) => {
         const group = new FakeGroup(events)

@@ -8,8 +8,9 @@ import { inheritedEnv } from '../inherited-env.ts'
 import { deviceEnv, type Gpus, hasParts } from '../gpus.ts'
 import type { LaunchContext, Start } from '../launch.ts'
 import { withThreads } from '../threads.ts'
-import { wrapped } from '../worker-command.ts'
+import { type Program, wrapped } from '../worker-command.ts'
 import type { CommandLine } from '../worker-process.ts'
+import { DEVICE_SCRIPT } from './device-check.ts'
 import { pythonVariables } from './environment-variables.ts'
 
 /** Path of TorchServe's worker within its package. */
@@ -21,6 +22,8 @@ const ASYNC_WORKER = join(packageRoot(), 'libexec', 'async-worker.py')
 export interface PythonLaunch {
   readonly commandLine: CommandLine
   readonly socketPaths: readonly string[]
+  /** Tries the worker's GPU in a process that is started like it; undefined: it has none. */
+  readonly check: { readonly commandLine: CommandLine; readonly key: string } | undefined
 }
 
 /**
@@ -68,13 +71,30 @@ export function pythonLaunch(
   ]
   const launcher = usesTorchrun(model) ? torchrun(model, start.workerId, join(folder, 'torchrun')) : []
   const program = { command: python.python, args: [...launcher, ...workerArgs] }
+  const wrap = (each: Program): Omit<CommandLine, 'workerArgs'> => ({
+    ...wrapped(each, workerWrapper, model.prepared, folder),
+    ...{ env, cwd: model.prepared.modelDir },
+  })
+  const device = deviceOf(model, start, context.gpus)
+  const tried = { command: python.python, args: ['-c', DEVICE_SCRIPT, device ?? ''] }
   return {
-    commandLine: {
-      ...wrapped(program, workerWrapper, model.prepared, folder),
-      ...{ workerArgs, env, cwd: model.prepared.modelDir },
-    },
+    commandLine: { ...wrap(program), workerArgs },
     socketPaths,
+    check:
+      device === undefined
+        ? undefined
+        : {
+            commandLine: { ...wrap(tried), workerArgs: tried.args },
+            key: JSON.stringify([tried, workerWrapper, deviceEnv(start.devices, context.gpus)]),
+          },
   }
+}
+
+/** The device of its first process, as PyTorch names it there; undefined: the CPU. */
+function deviceOf(model: Model, { devices }: Start, gpus: Gpus): string | undefined {
+  const [first] = devices
+  if (first === undefined || gpus.vendor === undefined) return undefined
+  return `${gpus.vendor.device}:${seesOwnGpus(model, gpus) ? 0 : first}`
 }
 
 /**

@@ -15,6 +15,7 @@ export function modelDescription(): Schema {
     pid: ['integer', 'Process id, -1 if unknown.'],
     gpu: ['boolean', 'Whether it has a GPU.'],
     gpuUsage: ['string', 'Utilization of the GPU, or N/A.'],
+    device: ['string', 'What it computes on, such as cuda:1; cpu also if its GPU cannot be used.'],
     threads: ['integer', 'Number of threads with which each of its processes computes.'],
   })
   const queue = object({
