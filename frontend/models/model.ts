@@ -136,6 +136,7 @@ export class Model {
       workersWanted: this.workers.wanted,
       trafficShare: this.traffic?.share,
       ...this.workers.load(),
+      failing: this.workers.failure !== undefined,
     }))
   }
 

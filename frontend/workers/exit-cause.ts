@@ -15,6 +15,8 @@ export interface ExitCause {
   outOfMemory: boolean
   /** The signal from outside, or of a crash, that ended it. Absent: none. */
   signal?: string
+  /** Why it could not be started, or why the server ended it. Absent: neither. */
+  cause?: Error
 }
 
 interface Exit {
@@ -22,7 +24,7 @@ interface Exit {
   signal: string | undefined
   /** Whether the server sent SIGKILL. */
   killed: boolean
-  spawnError: string | undefined
+  spawnError: Error | undefined
   stderr: readonly string[]
   /** Whether V8 reported that its heap is full. */
   heapIsFull: boolean
@@ -54,13 +56,14 @@ export function describeExit(exit: Exit): ExitCause {
     stderr: [...exit.stderr],
     outOfMemory: heap || (!exit.killed && (exit.exitCode === 137 || exit.signal === 'SIGKILL')),
     ...(exit.signal !== undefined && !exit.killed && { signal: exit.signal }),
+    cause: exit.fault ?? exit.spawnError,
   }
 }
 
 function words({ exitCode, signal, spawnError, fault }: Exit): string {
   if (fault?.code === 'PROTOCOL') return `The worker violated the protocol: ${fault.message}`
   if (fault !== undefined) return fault.message
-  if (spawnError !== undefined) return `The process could not be started: ${spawnError}`
+  if (spawnError !== undefined) return `The process could not be started: ${spawnError.message}`
   if (signal !== undefined) return `The process was killed by ${signal}`
   return `The process exited with code ${exitCode}`
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { Writable } from 'node:stream'
-import { execa } from 'execa'
+import { PassThrough, type Writable } from 'node:stream'
+import { runProgram, startProgram } from '../../common/start-program.ts'
 import { startTimer } from '../../common/timer.ts'
 
 /**
@@ -86,24 +86,23 @@ class OrphanGuard {
   /** Kills what has the mark. Resolves when that is done, and never rejects. */
   async reap(mark: string): Promise<void> {
     if (process.platform !== 'linux') return
-    await execa('sh', ['-c', `${REAP} reap "$1"`, 'torchserve-ts-reaper', mark], {
-      ...{ detached: true, cleanup: false, reject: false, buffer: false },
-      ...{ stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' },
-      ...{ timeout: REAP_LIMIT_MS, killSignal: 'SIGKILL' },
+    await runProgram('sh', ['-c', `${REAP} reap "$1"`, 'torchserve-ts-reaper', mark], {
+      detached: true,
+      timeoutMs: REAP_LIMIT_MS,
     })
   }
 
   #start(): void {
     const from = performance.now()
-    const shell = execa('sh', ['-c', GUARD, 'torchserve-ts-guard', `${this.#own}/`], {
-      ...{ detached: true, cleanup: false, reject: false, buffer: false },
-      ...{ stdin: 'pipe', stdout: 'ignore', stderr: 'ignore' },
+    const { child, ended } = startProgram('sh', ['-c', GUARD, 'torchserve-ts-guard', `${this.#own}/`], {
+      detached: true,
+      stdio: ['pipe', 'ignore', 'ignore'],
     })
-    const input = (this.#input = shell.stdin)
-    shell.unref()
+    const input = (this.#input = child?.stdin ?? new PassThrough())
+    child?.unref()
     input.on('error', () => undefined)
     input.write([...this.#pids].map((pid) => `+ ${pid}\n`).join(''))
-    void shell.then(() => {
+    void ended.then(() => {
       if (this.#input !== input) return
       // Somebody has ended it, or it cannot be started.
       const pause = performance.now() - from < STEADY_MS ? STEADY_MS : 0

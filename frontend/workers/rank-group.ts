@@ -164,6 +164,7 @@ export class RankGroup implements WorkerGroup {
         detail: cause.stderr.join('\n'),
         isPrinted: true,
         publicCause: whileLoading(cause),
+        cause: cause.cause,
       }),
     )
     if (this.#dead) return

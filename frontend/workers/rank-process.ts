@@ -85,6 +85,17 @@ export class RankProcess {
 
   #connect(): void {
     const socket = connect(this.#options.socketPath)
+    const refused = (cause: Error): void => {
+      this.#process.fault ??= new ServeError(
+        'WORKER_START_FAILED',
+        `The worker cannot be reached: ${cause.message}`,
+        {
+          cause,
+        },
+      )
+      this.kill('SIGKILL')
+    }
+    socket.once('error', refused).once('connect', () => socket.off('error', refused))
     this.#closed = new Promise((resolve) => socket.once('close', () => resolve()))
     const { maxFrameBytes, busyPollMs } = this.#options
     const events: FrontendEvents = {
@@ -121,6 +132,7 @@ export class RankProcess {
         detail: cause.stderr.join('\n'),
         isPrinted: true,
         publicCause: whileLoading(cause),
+        cause: cause.cause,
       }),
     )
     this.#events.onExit(this.#options.rank, cause)

@@ -21,6 +21,7 @@ export class Requests implements InFlightLink {
   readonly #patience: Patience
   #lastId = 0
   #batches = 0
+  #answered = false
 
   constructor(options: RequestsOptions) {
     this.window = options.window
@@ -86,12 +87,14 @@ export class Requests implements InFlightLink {
     switch (message.type) {
       case 'response': {
         const entry = rank === 0 ? this.#entries.get(message.id) : undefined
+        this.#answered = true
         if (entry?.respond(message)) this.#finishedByFirst(entry, false)
         break
       }
       case 'failure': {
         const entry = rank === 0 ? this.#entries.get(message.id) : undefined
         if (entry === undefined) break
+        this.#answered = true
         const error = ServeError.fromWire(message.error)
         if (!entry.job.ended) this.#options.onFailure(entry.job, error)
         entry.job.fail(error)
@@ -112,12 +115,18 @@ export class Requests implements InFlightLink {
     }
   }
 
+  /** Whether the worker has answered a request, or a part of one. */
+  get answered(): boolean {
+    return this.#answered
+  }
+
   /** Takes the stream items of a rank. Only rank 0 sends; what another sends is dropped. */
   itemsOf(rank: number): TakeItem {
     return rank === 0 ? this.#takeItem : () => undefined
   }
 
   readonly #takeItem: TakeItem = (id, chunk, from, to, arrivedAt) => {
+    this.#answered = true
     this.#entries.get(id)?.item(chunk, from, to, arrivedAt)
   }
 

@@ -34,9 +34,19 @@ const KINDS: Readonly<Record<Model['prepared']['runtime'], CreateGroup>> = {
   },
 }
 
-/** The processes of one start of a worker, according to the model's runtime. */
-export const createGroup: CreateGroup = (model, start, context, events) =>
-  KINDS[model.prepared.runtime](model, start, context, events)
+/**
+ * The processes of one start of a worker, according to the model's runtime. Never throws: what keeps them
+ * from being started rejects `load`.
+ */
+export const createGroup: CreateGroup = (model, start, context, events) => {
+  try {
+    return KINDS[model.prepared.runtime](model, start, context, events)
+  } catch (cause) {
+    if (cause instanceof ServeError) return new RefusedGroup(cause)
+    const message = `The worker could not be started: ${(cause as Error).message}`
+    return new RefusedGroup(new ServeError('WORKER_START_FAILED', message, { cause }))
+  }
+}
 
 function nodeGroup(
   model: Model,
@@ -51,7 +61,7 @@ function nodeGroup(
     ranks = rankOptions(model, start, context, folder)
   } catch (error) {
     void removeWorkerFolder(folder)
-    return new RefusedGroup(ServeError.from(error))
+    throw error
   }
   return new RankGroup(
     {

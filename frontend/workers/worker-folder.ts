@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { makeFolderSync } from '../../common/make-folder.ts'
+import { claimFolder } from '../../model-archiver/owner-file.ts'
 
 /**
  * Makes the folder of one start of a worker: its socket, and the files of torchrun. Other workers cannot list
@@ -9,7 +11,16 @@ import { join } from 'node:path'
  */
 export function createWorkerFolder(socketDir: string): string {
   const folder = join(socketDir, randomBytes(7).toString('base64url'))
-  mkdirSync(folder, { mode: 0o700 })
+  try {
+    mkdirSync(folder, { mode: 0o700 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    // What removes old temporary files took the folder above. One that somebody else has made is refused.
+    makeFolderSync(dirname(socketDir))
+    mkdirSync(socketDir, { mode: 0o700 })
+    claimFolder(socketDir)
+    mkdirSync(folder, { mode: 0o700 })
+  }
   return folder
 }
 

@@ -1,5 +1,6 @@
-import { execa, type ResultPromise } from 'execa'
+import { existsSync } from 'node:fs'
 import type { ServeError } from '../../common/errors.ts'
+import { startProgram, type StartedProgram } from '../../common/start-program.ts'
 import { startTimer } from '../../common/timer.ts'
 import { isMetricLine } from '../observe/metrics/metric-line.ts'
 import { describeExit, type ExitCause } from './exit-cause.ts'
@@ -36,7 +37,8 @@ const EXIT_LAG_MS = 1000
  * what has its mark in the environment (docs/worker-wrapper.md).
  */
 export class WorkerProcess {
-  readonly #process: ResultPromise<ProcessOptions>
+  readonly #child: StartedProgram['child']
+  readonly #cwd: string
   readonly #workerArgs: readonly string[]
   readonly #mark = orphanGuard.newMark()
   readonly #kept: string[] = []
@@ -60,18 +62,25 @@ export class WorkerProcess {
   ) {
     this.#events = events
     this.#workerArgs = workerArgs
-    this.#process = execa(command, args, processOptions({ ...env, [MARK]: this.#mark }, cwd))
+    this.#cwd = cwd
+    // stdin stays open: a Node.js worker exits when stdin ends, so none survives its frontend.
+    const options = { env: { ...env, [MARK]: this.#mark }, cwd, stdio: 'pipe', detached: true } as const
+    const { child, ended } = startProgram(command, args, options)
+    this.#child = child
+    child?.stdin?.on('error', () => undefined)
     orphanGuard.add(this.#leader)
     for (const stream of ['stdout', 'stderr'] as const) {
       const keep = explains.includes(stream)
-      readLines(this.#process[stream], (line) => {
+      const output = child?.[stream]
+      if (!output) continue
+      readLines(output, (line) => {
         this.#heapIsFull ||= keep && line.includes('heap out of memory')
         if (keep && !isMetricLine(line) && this.#kept.push(line) > KEPT_LINES) this.#kept.shift()
         events.onLine(stream, line)
       })
     }
-    this.exited = this.#watch()
-    this.#process.once('exit', () => {
+    this.exited = this.#watch(ended)
+    child?.once('exit', () => {
       this.#ended = true
       this.#endRest()
       this.#letPipesGo()
@@ -95,12 +104,12 @@ export class WorkerProcess {
 
   kill(signal: 'SIGTERM' | 'SIGKILL'): void {
     this.#killed ||= signal === 'SIGKILL'
-    this.#process.kill(signal)
+    this.#child?.kill(signal)
     if (signal === 'SIGKILL' && !this.#ended) killSession(this.#leader)
   }
 
   get #leader(): number {
-    return this.#process.pid ?? -1
+    return this.#child?.pid ?? -1
   }
 
   /**
@@ -119,10 +128,9 @@ export class WorkerProcess {
 
   /** Children of the handler may keep the output pipes open: the worker's end must not wait for them. */
   #letPipesGo(): void {
-    const { stdout, stderr } = this.#process
     const letGo = (): void => {
-      stdout.destroy()
-      stderr.destroy()
+      this.#child?.stdout?.destroy()
+      this.#child?.stderr?.destroy()
     }
     // On a busy machine the timer may be due before what has come meanwhile is read.
     const timer = setTimeout(() => setImmediate(letGo), EXIT_LAG_MS)
@@ -138,13 +146,14 @@ export class WorkerProcess {
     orphanGuard.remove(this.#leader)
   }
 
-  async #watch(): Promise<ExitCause> {
-    const { exitCode, signal, originalMessage } = await this.#process
+  async #watch(ended: StartedProgram['ended']): Promise<ExitCause> {
+    const { exitCode, signal, failure } = await ended
     const cause = describeExit({
       exitCode,
       signal,
       killed: this.#killed,
-      spawnError: exitCode === undefined && signal === undefined ? originalMessage : undefined,
+      // Node says of a missing folder that the program is missing.
+      spawnError: failure && !existsSync(this.#cwd) ? withoutFolder(this.#cwd, failure) : failure,
       stderr: this.#kept,
       heapIsFull: this.#heapIsFull,
       fault: this.fault,
@@ -155,31 +164,7 @@ export class WorkerProcess {
   }
 }
 
-interface ProcessOptions {
-  env: Record<string, string>
-  extendEnv: false
-  cwd: string
-  stdin: 'pipe'
-  stdout: 'pipe'
-  stderr: 'pipe'
-  buffer: false
-  reject: false
-  forceKillAfterDelay: false
-  detached: true
-}
-
-/** stdin stays open: a Node.js worker exits when stdin ends, so none survives its frontend. */
-function processOptions(env: Readonly<Record<string, string>>, cwd: string): ProcessOptions {
-  return {
-    env,
-    extendEnv: false,
-    cwd,
-    stdin: 'pipe',
-    stdout: 'pipe',
-    stderr: 'pipe',
-    buffer: false,
-    reject: false,
-    forceKillAfterDelay: false,
-    detached: true,
-  }
+/** What removes old temporary files may have taken the unpacked model. */
+function withoutFolder(cwd: string, cause: Error): Error {
+  return new Error(`the folder ${cwd} is gone; load the model again`, { cause })
 }

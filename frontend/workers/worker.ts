@@ -1,4 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
+import { isMachineFault } from '../../common/machine-fault.ts'
 import { startTimer } from '../../common/timer.ts'
 import type { FromWorker } from '../../protocol/messages.ts'
 import type { Job } from '../jobs/job.ts'
@@ -20,6 +21,8 @@ import type { StartGroup } from './runtimes.ts'
 import type { WorkerGroup } from './worker-group.ts'
 import type { Hardware, WorkerEvents, WorkerState } from './worker-state.ts'
 
+/** Starts in a row that ended without an answer, from which on the worker counts as one that cannot serve. */
+const SHORT_LIVED = 3
 /** Ids of failed requests in one line of the log. */
 const LISTED = 20
 
@@ -275,7 +278,7 @@ export class Worker implements JobRunner {
     group.kill()
     this.#setFailure(failure)
     void group.exited().then(() => {
-      this.#restart()
+      this.#restart(isMachineFault(error))
     })
   }
 
@@ -299,17 +302,19 @@ export class Worker implements JobRunner {
     if (failed.length > 0)
       this.#events.log('error', `Requests that failed with the worker: ${listed(failed)}`)
     void group.exited().then(() => {
-      this.#restart()
+      this.#restart(false)
     })
   }
 
-  #restart(): void {
+  #restart(byMachine: boolean): void {
     if (this.#state === 'stopping' || this.#state === 'stopped') return
-    const pause = this.#backoff.next(performance.now())
+    const answered = this.#requests?.answered === true
+    const pause = this.#backoff.next(performance.now(), { answered, byMachine })
     if (pause === undefined) {
       this.#giveUp()
       return
     }
+    if (this.#backoff.idleStarts >= SHORT_LIVED) this.#cannotServe('Ends again and again', 'again and again')
     this.#setState('waiting')
     this.#restartTimer = startTimer(() => {
       if (this.#state === 'waiting') void this.#start()
@@ -317,14 +322,22 @@ export class Worker implements JobRunner {
   }
 
   #giveUp(): void {
-    const { reason = 'The worker died too often', publicCause = 'its worker ended' } = this.#lastExit ?? {}
-    const error = new ServeError('WORKER_START_FAILED', reason)
     this.#setState('failed')
-    this.#loaded.reject(error)
+    this.#loaded.reject(this.#exitError)
+    this.#cannotServe('Not started again', 'and is not started again')
+  }
+
+  /** Says so where the handler was loaded: a failed load is told already. */
+  #cannotServe(what: string, publicly: string): void {
     if (this.#failure !== undefined) return
-    const failure = newFailure(error, `${publicCause} and is not started again`)
-    this.#events.log('error', `Not started again (id ${failure.id}): ${reason}`)
+    const error = this.#exitError
+    const failure = newFailure(error, `${this.#lastExit?.publicCause ?? 'its worker ended'} ${publicly}`)
+    this.#events.log('error', `${what} (id ${failure.id}): ${error.message}`)
     this.#setFailure(failure)
+  }
+
+  get #exitError(): ServeError {
+    return new ServeError('WORKER_START_FAILED', this.#lastExit?.reason ?? 'The worker died too often')
   }
 
   #setFailure(failure: ModelFailure | undefined): void {

@@ -1,8 +1,12 @@
+import { readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { COUNT, countBody } from '../support/count.ts'
 import { type Fault, Faults } from '../support/faults.ts'
-import { RawRequest } from '../support/raw-http.ts'
-import { type Server, type ServerOptions, startServer } from '../support/server.ts'
+import { RawRequest, rawRequest } from '../support/raw-http.ts'
+import { REPOSITORY, type Server, type ServerOptions, startServer } from '../support/server.ts'
+import { tempDir } from '../support/temp.ts'
+import { spawnSync } from '../support/tools.ts'
 
 /** A server whose system calls can fail. */
 async function startWith(options: ServerOptions = {}): Promise<{ server: Server; faults: Faults }> {
@@ -35,4 +39,130 @@ test.each(ON_THE_WAY_OUT)('a stop drains although $call fails with $code for $te
   const lines = server.output.filter((line) => line.includes(`${fault.code}: `))
   expect(lines).not.toEqual([])
   for (const line of lines) expect(line).toContain(fault.text)
+})
+
+/** Streams that follow each other until `end`; each item of each is compared. */
+class VerifyingLoad {
+  readonly #server: Server
+  readonly #loops: Promise<void>[]
+  #over = false
+  #done = 0
+
+  constructor(server: Server, clients = 3) {
+    this.#server = server
+    this.#loops = Array.from({ length: clients }, (_, k) => this.#loop(k))
+  }
+
+  /** How many streams were whole. @throws when one was not, or when none has ended since the last call */
+  async end(): Promise<number> {
+    this.#over = true
+    await Promise.all(this.#loops)
+    expect(this.#done).toBeGreaterThan(0)
+    return this.#done
+  }
+
+  async #loop(client: number): Promise<void> {
+    for (let k = 0; !this.#over; k += 1) {
+      const n = 5 + (k % 20)
+      const { status, chunks, complete } = await stream(this.#server, `load-${client}-${k}`, n).done
+      expect([status, chunks.length, complete]).toEqual([200, n, true])
+      this.#done += 1
+    }
+  }
+}
+
+/** A model in a file of its own, so that a fault can mean its workers alone. */
+const OTHER = `other=${join(REPOSITORY, 'model-store', 'echo')}`
+
+const OF_A_START: Fault[] = [
+  ...(['ENOSPC', 'EROFS', 'EMFILE'] as const).map((code): Fault => ({ call: 'mkdir', code, text: '/ts-' })),
+  ...(['EMFILE', 'EAGAIN'] as const).map((code): Fault => ({ call: 'spawn', code, text: 'main.js' })),
+  ...(['ENOENT', 'EAGAIN', 'EMFILE'] as const).map((code): Fault => ({
+    call: 'connect',
+    code,
+    text: '/ts-',
+  })),
+]
+
+test.each(OF_A_START)(
+  'a worker starts once it can, after $call failed with $code, and no request of others is lost',
+  async (fault) => {
+    const { server, faults } = await startWith({ models: [COUNT, OTHER] })
+    await server.ready('other')
+    const load = new VerifyingLoad(server)
+    faults.make(fault)
+    expect((await server.manage('PUT', '/models/other?min_worker=2')).status).toBe(202)
+    const [line] = await server.lines(/Load failed \(id \w+\): /)
+    expect(line).toContain(fault.code)
+    expect(faults.hits).toBeGreaterThan(0)
+    faults.heal()
+    await server.ready('other')
+    expect(await load.end()).toBeGreaterThan(0)
+    expect(server.process.exitCode).toBeNull()
+    expect(await server.stop()).toBe(0)
+  },
+)
+
+test('a temporary folder that was cleaned is made again for the next worker', async () => {
+  const { server } = await startWith({ models: [COUNT, OTHER] })
+  await server.ready('other')
+  const load = new VerifyingLoad(server)
+  const tmp = join(server.folder, 'tmp')
+  for (const name of readdirSync(tmp)) if (/^ts-/.test(name)) rmSync(join(tmp, name), { recursive: true })
+  expect((await server.manage('PUT', '/models/other?min_worker=2&synchronous=true')).status).toBe(200)
+  expect(await load.end()).toBeGreaterThan(0)
+  expect(await server.stop()).toBe(0)
+})
+
+const hasPrlimit = process.platform === 'linux' && spawnSync('prlimit', ['--version']).status === 0
+const needsPrlimit = hasPrlimit ? test : test.skip
+
+needsPrlimit('without descriptors no worker starts, and all of them when there are some', async () => {
+  const { server } = await startWith({ models: [COUNT, OTHER] })
+  await server.ready('other')
+  const running = stream(server, 'through', 200)
+  await running.gotChunks(3)
+  const descriptors = (count: number): number | null =>
+    spawnSync('prlimit', ['--pid', String(server.pid), `--nofile=${count}:4096`]).status
+  expect(descriptors(readdirSync(`/proc/${server.pid}/fd`).length + 12)).toBe(0)
+  expect((await server.manage('PUT', '/models/other?min_worker=6')).status).toBe(202)
+  const [line] = await server.lines(/Load failed \(id \w+\): /)
+  expect(line).toMatch(/EMFILE/)
+  const { chunks, complete } = await running.done
+  expect([chunks.length, complete]).toEqual([200, true])
+  expect(descriptors(1024)).toBe(0)
+  await server.ready('other')
+  expect(await server.stop()).toBe(0)
+})
+
+test('a handler that ends its process on every tenth request goes on answering', async () => {
+  const tenth = `tenth=${join(REPOSITORY, 'tests', 'soak', 'models', 'tenth')}`
+  const server = await startServer({ models: [tenth], config: { default_workers_per_model: 1 } })
+  await server.ready('tenth')
+  let answers = 0
+  for (let k = 0; k < 100; k += 1) {
+    const { status } = await rawRequest(server.ports.inference, '/predictions/tenth', { body: 'x' })
+    answers += Number(status === 200)
+  }
+  expect(answers).toBe(90)
+  expect((await server.worker('tenth')).state).not.toBe('failed')
+  expect(await server.stop()).toBe(0)
+})
+
+test('a model whose workers die before they answer says that it is not ready', async () => {
+  const dead = tempDir()
+  writeFileSync(join(dead, 'handler.mjs'), 'export function handle() { process.abort() }\n')
+  const server = await startServer({ models: [`dead=${dead}`] })
+  await server.ready('dead')
+  const ask = (): Promise<number> =>
+    rawRequest(server.ports.inference, '/predictions/dead', { body: 'x' }).then(({ status }) => status)
+  for (let k = 0; k < 3; k += 1) await ask()
+  await server.lines(/Ends again and again \(id \w+\): The process was killed by SIGABRT/)
+  expect(await ask()).toBe(503)
+  expect(await server.metric('torchserve_ts_failing', { model_name: 'dead' })).toBe(1)
+  const [version] = await server.describe('dead')
+  expect(version!.failure?.reason).toBe('The process was killed by SIGABRT')
+  const ready = await rawRequest(server.ports.inference, '/v2/models/dead/ready', { method: 'GET' })
+  expect(ready.status).not.toBe(200)
+  await server.stop()
 })

@@ -1,6 +1,7 @@
 import type { Problem } from './ledger.ts'
 import { SOAK_DIALECTS, rowOf } from './clients/dialects.ts'
 import type { SoakResult } from './soak.ts'
+import type { Check } from './vitals.ts'
 
 const PROBLEMS: readonly Problem[] = [
   'lost',
@@ -36,7 +37,7 @@ export function report({ ledger, faults, operator, callers, checks, seconds }: S
   console.log('')
   const rows = new Set(SOAK_DIALECTS.flatMap((dialect) => dialect.models.map((kind) => rowOf(dialect, kind))))
   const unasked = [...rows].filter((row) => !ledger.tallies.has(row))
-  const all = [
+  return tell([
     {
       name: 'every dialect was asked',
       isPassed: unasked.length === 0,
@@ -47,7 +48,11 @@ export function report({ ledger, faults, operator, callers, checks, seconds }: S
       return { name: `none ${problem}`, isPassed: count === 0, detail: String(count) }
     }),
     ...checks,
-  ]
+  ])
+}
+
+/** Prints a line for each check, and the last line; returns how many failed. */
+export function tell(all: readonly Check[]): number {
   for (const { name, isPassed, detail } of all)
     console.log(`${isPassed ? 'ok' : 'FAILED'} ${name}: ${detail}`)
   const failed = all.filter(({ isPassed }) => !isPassed).length

@@ -9,13 +9,15 @@ import { join } from 'node:path'
 import { Command, InvalidArgumentError } from 'commander'
 import { Random } from '../support/random.ts'
 import { PYTHON } from './models.ts'
-import { report } from './report.ts'
+import { deaths } from './deaths.ts'
+import { report, tell } from './report.ts'
 import { soak } from './soak.ts'
 
 interface Options {
   minutes: number
   seed: number
   clients: number
+  deaths?: boolean
 }
 
 const above = (least: number) => (text: string) => {
@@ -34,15 +36,19 @@ const command = new Command('soak')
     Math.floor(new Random(Date.now()).fraction() * 1e9),
   )
   .option('--clients <n>', 'streams at one time', above(1), 16)
+  .option('--deaths', 'instead: workers that die every few seconds, and a handler that ends its process')
   .parse()
-const { minutes, seed, clients } = command.opts<Options>()
+const { minutes, seed, clients, deaths: isOfDeaths } = command.opts<Options>()
 if (process.platform !== 'linux')
   command.error('The soak needs Linux: it reads memory and descriptors from /proc')
 console.log(`${minutes} minutes, ${clients} clients, --seed ${seed}`)
 if (PYTHON === undefined) console.log('Python handlers are left out: no Python 3 with venv and pip was found')
 const folder = await mkdtemp(join(tmpdir(), 'torchserve-ts-soak-'))
 try {
-  const failed = report(await soak({ folder, minutes, clients, random: new Random(seed) }))
+  const random = new Random(seed)
+  const failed = isOfDeaths
+    ? tell(await deaths(folder, minutes, random))
+    : report(await soak({ folder, minutes, clients, random }))
   process.exitCode = failed === 0 ? 0 : 1
 } catch (error) {
   console.log(`FAILED the run: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)

@@ -1,6 +1,6 @@
-import { execa } from 'execa'
 import { isObject, parseJson } from '../../../common/json.ts'
 import { ownValue } from '../../../common/own-keys.ts'
+import { runProgram } from '../../../common/start-program.ts'
 
 /** A GPU, or a MIG device of one, as the vendor's tool lists it. */
 export interface Accelerator {
@@ -118,13 +118,11 @@ export async function runTool(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Promise<string | undefined> {
-  const { stdout, stderr, failed, code, shortMessage } = await execa(tool, args, {
-    ...{ env, extendEnv: false, reject: false, timeout: LIMIT_MS, stdin: 'ignore' },
-  })
-  if (code === 'ENOENT') return undefined
-  if (!failed) return stdout
+  const { stdout, stderr, failure, problem } = await runProgram(tool, args, { env, timeoutMs: LIMIT_MS })
+  if (failure?.code === 'ENOENT') return undefined
+  if (problem === undefined) return stdout
   const words = `${stdout}\n${stderr}`.split('\n').find((line) => line.trim() !== '')
-  throw new Error(words?.trim() ?? shortMessage)
+  throw new Error(words?.trim() ?? `${tool}: ${problem}`)
 }
 
 /** What the GPUs do now; undefined: no tool of a vendor is installed; empty: it fails, or there are none. */

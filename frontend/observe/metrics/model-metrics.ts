@@ -34,6 +34,8 @@ export interface ModelState {
   workerStates: string[]
   /** Workers that it should have now; undefined: it is a workflow and has none of its own. */
   workersWanted?: number
+  /** Whether none of its workers can serve; undefined: it is a workflow. */
+  failing?: boolean
   /** Its share of the requests that name no version, from 0 to 1; undefined: it has no weight. */
   trafficShare?: number | undefined
   /** Slots of its ready workers, and how many of them are in use. */

@@ -136,6 +136,9 @@ function gauges(models: Models): PageFamily[] {
     gauge('slots', 'Batches that the ready workers can run at once', (state) => state.slots),
     gauge('busy_slots', 'Batches that the ready workers run', (state) => state.busy),
     gauge('workers_wanted', 'Workers that the model should have now', (state) => state.workersWanted),
+    gauge('failing', '1 while no worker of the model can serve: its requests get 503', ({ failing }) =>
+      failing === undefined ? undefined : Number(failing),
+    ),
     gauge(
       'traffic_share',
       'Share of the requests without a version that weights give to this one, from 0 to 1',

@@ -16,7 +16,7 @@ export function loadError({ code, message }: LoadReply, { stderr }: ExitCause, r
 export function startError(cause: ExitCause, raised?: string): ServeError {
   // An exception that was printed before a signal is not what ended the process.
   if (raised === undefined || cause.signal !== undefined || cause.outOfMemory)
-    return failure(cause.outOfMemory, cause.reason, cause.stderr, whileLoading(cause))
+    return failure(cause.outOfMemory, cause.reason, cause.stderr, whileLoading(cause), cause.cause)
   return failure(false, raised, cause.stderr, HANDLER_THREW)
 }
 
@@ -25,7 +25,8 @@ function failure(
   message: string,
   lines: readonly string[],
   publicCause: string,
+  cause?: Error,
 ): ServeError {
   const code = outOfMemory ? 'OUT_OF_MEMORY' : 'WORKER_START_FAILED'
-  return new ServeError(code, message, { detail: lines.join('\n'), isPrinted: true, publicCause })
+  return new ServeError(code, message, { detail: lines.join('\n'), isPrinted: true, publicCause, cause })
 }

@@ -1,15 +1,9 @@
 import { delimiter } from 'node:path'
-import { execa, type Result } from 'execa'
+import { type ProgramRun, runProgram } from '../../../../common/start-program.ts'
 import { packageRoot } from '../../../../model-archiver/package-root.ts'
 
-const OPTIONS = {
-  cwd: packageRoot(),
-  reject: false,
-  stdin: 'ignore',
-  // An interpreter starts in milliseconds, but may take long on a cold network disk.
-  timeout: 60_000,
-  forceKillAfterDelay: 1000,
-} as const
+/** An interpreter starts in milliseconds, but may take long on a cold network disk. */
+const LIMIT_MS = 60_000
 
 /**
  * The arguments of every Python that the server starts for itself. `-I` keeps modules of the current folder,
@@ -55,11 +49,12 @@ export function askPython(
   script: string,
   args: readonly string[],
   packages: string | undefined,
-): Promise<Result<typeof OPTIONS>> {
+): Promise<ProgramRun> {
   const pythonPath = [process.env['PYTHONPATH'], packages].filter((part) => part).join(delimiter)
-  return execa(python, isolated(['-B', '-c', script, ...args]), {
-    ...OPTIONS,
-    env: { PYTHONPATH: pythonPath },
+  return runProgram(python, isolated(['-B', '-c', script, ...args]), {
+    cwd: packageRoot(),
+    env: { ...process.env, PYTHONPATH: pythonPath },
+    timeoutMs: LIMIT_MS,
   })
 }
 

@@ -87,15 +87,11 @@ export async function probe(
 ): Promise<Probe | ProbeFailure> {
   const result = await askPython(python, SCRIPT, [home], packages)
   if (result.timedOut) return { failure: 'it did not answer in time' }
-  if (result.failed) return { failure: lastLine(result.stderr) ?? whyFailed(result) }
+  if (result.problem !== undefined) {
+    const isAbsent = result.failure?.code === 'ENOENT'
+    return { failure: lastLine(result.stderr) ?? (isAbsent ? 'the command was not found' : result.problem) }
+  }
   return parse(result.stdout)
-}
-
-function whyFailed({ code, exitCode }: { code?: string; exitCode?: number }): string {
-  if (code === 'ENOENT') return 'the command was not found'
-  return exitCode === undefined
-    ? `it cannot be run (${code ?? 'killed'})`
-    : `it ended with exit code ${exitCode}`
 }
 
 function parse(stdout: string): Probe | ProbeFailure {

@@ -14,7 +14,8 @@ export async function readHandler(
   handler: string,
 ): Promise<HandlerFindings> {
   const args = [modelDir, handler, torchserve]
-  const { stdout, stderr, failed } = await askPython(python, HANDLER_SCRIPT, args, packages)
-  if (failed) throw new ServeError('INTERNAL', `Handler ${handler} could not be read`, { detail: stderr })
+  const { stdout, stderr, problem } = await askPython(python, HANDLER_SCRIPT, args, packages)
+  if (problem !== undefined)
+    throw new ServeError('INTERNAL', `Handler ${handler} could not be read: ${problem}`, { detail: stderr })
   return JSON.parse(lastLine(stdout)!) as HandlerFindings
 }

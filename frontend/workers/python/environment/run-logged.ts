@@ -1,4 +1,4 @@
-import { execa } from 'execa'
+import { problemOf, startProgram } from '../../../../common/start-program.ts'
 import { MARK, orphanGuard } from '../../orphan-guard.ts'
 import { killGroup } from '../../processes.ts'
 import { readLines } from '../../read-lines.ts'
@@ -24,32 +24,29 @@ const KEPT_LINES = 20
 export async function runLogged({ command, args }: Program, run: LoggedRun): Promise<string | undefined> {
   const { env, cwd, limitMs, signal, log } = run
   const mark = orphanGuard.newMark()
-  const child = execa(command, args, {
-    ...{
-      env: { ...env, [MARK]: mark },
-      cwd,
-      extendEnv: false,
-      reject: false,
-      all: true,
-      buffer: false,
-      stdin: 'ignore',
-      detached: true,
-    },
+  const { child, ended } = startProgram(command, args, {
+    env: { ...env, [MARK]: mark },
+    cwd,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
   })
-  const end = (): void => killGroup(child.pid)
-  orphanGuard.add(child.pid ?? -1)
+  const end = (): void => killGroup(child?.pid)
+  orphanGuard.add(child?.pid ?? -1)
   const timer = startTimer(end, limitMs)
   signal.addEventListener('abort', end)
   if (signal.aborted) end()
   const last: string[] = []
-  readLines(child.all, (line) => {
-    log(line)
-    if (last.push(line) > KEPT_LINES) last.shift()
-  })
-  const { failed, shortMessage } = await child
+  for (const output of [child?.stdout, child?.stderr]) {
+    if (!output) continue
+    readLines(output, (line) => {
+      log(line)
+      if (last.push(line) > KEPT_LINES) last.shift()
+    })
+  }
+  const problem = problemOf(await ended)
   clearTimeout(timer)
   await orphanGuard.reap(mark)
-  orphanGuard.remove(child.pid ?? -1)
+  orphanGuard.remove(child?.pid ?? -1)
   signal.removeEventListener('abort', end)
-  return failed ? [...last, shortMessage].join('\n') : undefined
+  return problem && [...last, `${command}: ${problem}`].join('\n')
 }
