@@ -72,7 +72,7 @@ export const DIFFERENCES: Rows = {
     'Time limits': 'tests/e2e/time-keys',
     '`clientTimeoutInMills`': async (peer) => {
       await peer.model('impatient')
-      return all(peer.wish('impatient', { sleep: 1 }), peer.wish('impatient', {}))
+      return all(peer.wish('impatient', { sleep: 1 }), peer.wish('impatient', { sleep: 1 }))
     },
     'Waiting for a batch': 'tests/e2e/batching',
     '`maxBatchDelay: 0`': (peer) =>
@@ -354,10 +354,11 @@ export const DIFFERENCES: Rows = {
       )
     },
     '`Transfer-Encoding` other than `chunked`, such as `gzip, chunked`': 'tests/e2e/bad-requests',
-    'A request line over 4 KiB': (peer) =>
-      predict(peer, 'wishes', {}, 'x').then(() =>
-        peer.rest('inference', `/predictions/wishes?a=${'x'.repeat(5000)}`, { body: 'x' }),
-      ),
+    // With a body TorchServe often resets the connection before its answer is read.
+    'A request line over 4 KiB': async (peer) => {
+      await peer.model('wishes')
+      return peer.get('inference', `/predictions/wishes?a=${'x'.repeat(5000)}`)
+    },
     '`/v1/models/{m}`, `/v2/health/ready`, ServerReady, ModelReady': async (peer) => {
       await peer.post('/models?url=broken.mar&initial_workers=1&synchronous=false')
       const answer = await peer.get('management', '/v1/models/broken')
