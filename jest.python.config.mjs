@@ -6,6 +6,6 @@ process.env.TEST_PYTHON = 'torch'
 /** `npm run test:python`: docs/python-archives.md. */
 export default {
   ...base,
-  testMatch: ['**/tests/python/**/*.test.ts', '**/tests/torch/**/*.test.ts'],
+  testMatch: ['**/tests/python/**/*.test.ts', '**/tests/torch/**/*.test.ts', '**/tests/brought/**/*.test.ts'],
   testPathIgnorePatterns: ['/node_modules/'],
 }

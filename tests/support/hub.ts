@@ -82,7 +82,11 @@ export class Hub {
       end(200, {}, JSON.stringify({ sha: COMMIT, siblings: this.#siblings(files) }))
     else if (files.has(file!)) {
       const etag = `"${this.wrongSha256 ?? sha256(files.get(file!)!)}"`
-      end(302, { location: `${this.#store}/${repository}/${file}`, 'x-linked-etag': etag })
+      end(302, {
+        location: `${this.#store}/${repository}/${file}`,
+        'x-linked-etag': etag,
+        'x-repo-commit': COMMIT,
+      })
     } else end(404)
   }
 
