@@ -24,4 +24,5 @@ export const PYTEST_FILES: readonly string[] = [
 export const PYTHON_PYTEST_FILES: readonly string[] = [
   'test_model_custom_dependencies',
   'test_handler_traceback_logging',
+  'test_pytorch_profiler',
 ]
