@@ -79,7 +79,13 @@ function configuredStore(options: LocateOptions): string {
   throw new ServeError('MODEL_NOT_FOUND', 'Model store has not been configured.')
 }
 
+/** @throws ServeError INVALID_ARGUMENT for a query or a fragment, which a path does not have */
 function filePath(url: string): string {
+  if (/[?#]/.test(url))
+    throw new ServeError(
+      'INVALID_ARGUMENT',
+      'Parameter url: a file URL must have no query and no fragment; write ? as %3F and # as %23.',
+    )
   try {
     return fileURLToPath(url)
   } catch {

@@ -1,51 +1,93 @@
+import { stat } from 'node:fs/promises'
 import { sep } from 'node:path'
+import { fileStamp } from '../common/file-stamp.ts'
 import { storedManifest } from './manifest.ts'
 import { defaultModelName } from './model-name.ts'
 import { readModelSettings, settingsName } from './model-settings.ts'
-import { listStore } from './store.ts'
+import { listStore, type StoredModel } from './store.ts'
+import { Turns } from './turns.ts'
 
 /** A model of the store, with its name for loading. */
 export interface FoundModel {
   readonly name: string
+  /** Undefined: only the whole archive says it. */
+  readonly version: string | undefined
   /** `url` for a register request: a name in the store, or an absolute path in it. */
   readonly location: string
 }
 
-/**
- * The models of a store, for loading by name: the archives and folders of `listStore`. Skips unreadable
- * settings files; loading the folder reports the error.
- * @param maxFiles maximum entries of an archive that is opened for its name
- * @throws ServeError CONFIG when the store cannot be read
- */
-export async function findModels(modelStore: string, maxFiles?: number): Promise<FoundModel[]> {
-  const { models, fromVariables, ...listing } = await listStore(modelStore)
-  const withSettings = await namedBySettings(listing.withSettings)
-  const plain = models
-    .filter(({ path }) => !withSettings.some(({ location }) => `${location}${sep}`.startsWith(path + sep)))
-    .map(async ({ location, path }) => ({
-      name: await nameWithoutFile(path, location, path === fromVariables, maxFiles),
-      location,
-    }))
-  return [...(await Promise.all(plain)), ...withSettings]
-}
+type Identity = Pick<FoundModel, 'name' | 'version'>
 
-/** Name from the manifest, as at start; a model that only variables describe may have its name from them. */
-async function nameWithoutFile(
-  path: string,
-  location: string,
-  described: boolean,
-  maxFiles: number | undefined,
-): Promise<string> {
-  const manifest = await storedManifest(path, maxFiles).catch(() => undefined)
-  if (manifest !== undefined) return manifest.model.modelName
-  const settings = described ? await readModelSettings(path).catch(() => undefined) : undefined
-  return settings?.name ?? defaultModelName(location)
-}
+/** Archives and folders that are read at the same time, however many ask. */
+const MAX_READS = 4
+const DEFAULT_VERSION = '1.0'
 
-async function namedBySettings(folders: readonly string[]): Promise<FoundModel[]> {
-  const found = folders.map(async (location) => {
-    const settings = await readModelSettings(location).catch(() => undefined)
-    return settings === undefined ? [] : [{ name: settingsName(location, settings), location }]
-  })
-  return (await Promise.all(found)).flat()
+/** The models of a store by name. An archive is read again only when its file has changed. */
+export class StoreIndex {
+  readonly #store: string
+  readonly #maxFiles: number | undefined
+  readonly #turns = new Turns(MAX_READS)
+  /** By path. */
+  readonly #archives = new Map<string, { readonly stamp: string; readonly identity: Identity }>()
+
+  /** @param maxFiles maximum entries of an archive that is opened for its name */
+  constructor(modelStore: string, maxFiles?: number) {
+    this.#store = modelStore
+    this.#maxFiles = maxFiles
+  }
+
+  /**
+   * The archives and folders of `listStore`, in its order. Skips unreadable settings files; loading the folder
+   * reports the error.
+   * @throws ServeError CONFIG when the store cannot be read
+   */
+  async models(): Promise<FoundModel[]> {
+    const { models, fromVariables, withSettings } = await listStore(this.#store)
+    const described = (await Promise.all(withSettings.map((folder) => this.#described(folder)))).flat()
+    const plain = models.filter(
+      ({ path }) => !described.some(({ location }) => `${location}${sep}`.startsWith(path + sep)),
+    )
+    const found = plain.map(async (model) => {
+      const identity = await this.#inTurn(() => this.#identify(model, model.path === fromVariables))
+      return { ...identity, location: model.location }
+    })
+    const all = [...(await Promise.all(found)), ...described]
+    const paths = new Set(models.map(({ path }) => path))
+    for (const path of this.#archives.keys()) if (!paths.has(path)) this.#archives.delete(path)
+    return all
+  }
+
+  async #described(location: string): Promise<FoundModel[]> {
+    const settings = await this.#inTurn(() => readModelSettings(location).catch(() => undefined))
+    if (settings === undefined) return []
+    const name = settingsName(location, settings)
+    return [{ name, version: settings.version ?? DEFAULT_VERSION, location }]
+  }
+
+  /** @param fromVariables whether only variables describe it, which may have its name */
+  async #identify({ path, location }: StoredModel, fromVariables: boolean): Promise<Identity> {
+    const stats = await stat(path, { bigint: true }).catch(() => undefined)
+    const stamp = stats?.isFile() === true ? fileStamp(stats) : undefined
+    const known = this.#archives.get(path)
+    if (known !== undefined && known.stamp === stamp) return known.identity
+    const manifest = await storedManifest(path, this.#maxFiles).catch(() => undefined)
+    let identity: Identity
+    if (manifest === undefined) {
+      const settings = fromVariables ? await readModelSettings(path).catch(() => undefined) : undefined
+      // A compressed tar has to be unpacked to know more.
+      const version = /\.(tgz|tar\.gz)$/i.test(path) ? undefined : DEFAULT_VERSION
+      identity = { name: settings?.name ?? defaultModelName(location), version: settings?.version ?? version }
+    } else identity = { name: manifest.model.modelName, version: manifest.model.modelVersion }
+    if (stamp !== undefined) this.#archives.set(path, { stamp, identity })
+    return identity
+  }
+
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    await this.#turns.take()
+    try {
+      return await work()
+    } finally {
+      this.#turns.give()
+    }
+  }
 }

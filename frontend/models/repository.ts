@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
-import { findModels, type FoundModel } from '../../model-archiver/repository.ts'
+import { type FoundModel, StoreIndex } from '../../model-archiver/repository.ts'
 import { ServeError } from '../../common/errors.ts'
 import type { Settings } from '../config/settings.ts'
 import { LoadTurns } from './load-turns.ts'
@@ -35,7 +35,7 @@ export interface RepositoryHost extends ReplaceableModels {
 export class Repository implements RepositoryOperations {
   readonly #host: RepositoryHost
   readonly #modelStore: string | undefined
-  readonly #maxArchiveFiles: number
+  readonly #store: StoreIndex | undefined
   readonly #turns = new LoadTurns()
   /** Why the last load of a model of the store failed, by its name. */
   readonly #failures = new Map<string, string>()
@@ -46,7 +46,7 @@ export class Repository implements RepositoryOperations {
   ) {
     this.#host = host
     this.#modelStore = modelStore
-    this.#maxArchiveFiles = maxArchiveFiles
+    this.#store = modelStore === undefined ? undefined : new StoreIndex(modelStore, maxArchiveFiles)
   }
 
   async index(onlyReady = false): Promise<IndexEntry[]> {
@@ -75,12 +75,14 @@ export class Repository implements RepositoryOperations {
   async #load(modelName: string): Promise<void> {
     const known = this.#versions(modelName)
     const stored = (await this.#stored()).filter(({ name }) => name === modelName)
-    const urls = stored.length > 0 ? stored.map(({ location }) => location) : known.map(({ url }) => url)
+    const { first, second } = byVersion(stored, known)
+    const urls = first.length > 0 ? first.map(({ location }) => location) : known.map(({ url }) => url)
     if (urls.length === 0) throw storedModelNotFound(modelName)
     const loaded: Model[] = []
     this.#failures.delete(modelName)
     try {
       for (const url of urls) loaded.push(await this.#loadFrom(url, modelName, known))
+      if (second.length > 0) throw twice(second, first)
     } catch (error) {
       this.#failures.set(modelName, `not loaded: ${publicCauseOf(ServeError.from(error))}`)
       throw error
@@ -122,7 +124,7 @@ export class Repository implements RepositoryOperations {
   }
 
   async #stored(): Promise<FoundModel[]> {
-    return this.#modelStore === undefined ? [] : findModels(this.#modelStore, this.#maxArchiveFiles)
+    return (await this.#store?.models()) ?? []
   }
 
   /** Whether the files that it was loaded from no longer exist. */
@@ -130,6 +132,31 @@ export class Repository implements RepositoryOperations {
     if (/^[a-z]+:\/\//i.test(url)) return false
     return !existsSync(isAbsolute(url) ? url : join(this.#modelStore ?? '.', url))
   }
+}
+
+/** The archives to load, and those with the name and version of another. What is loaded comes first. */
+function byVersion(
+  stored: readonly FoundModel[],
+  known: readonly Model[],
+): { first: FoundModel[]; second: FoundModel[] } {
+  const isLoaded = ({ location }: FoundModel): boolean => known.some(({ url }) => url === location)
+  const inOrder = [...stored.filter(isLoaded), ...stored.filter((model) => !isLoaded(model))]
+  const first: FoundModel[] = []
+  const second: FoundModel[] = []
+  for (const model of inOrder) (first.some((other) => isSame(other, model)) ? second : first).push(model)
+  return { first, second }
+}
+
+function isSame(one: FoundModel, { name, version }: FoundModel): boolean {
+  return version !== undefined && one.name === name && one.version === version
+}
+
+function twice(second: readonly FoundModel[], first: readonly FoundModel[]): ServeError {
+  const lines = second.map((model) => {
+    const { location } = first.find((other) => isSame(other, model))!
+    return `${model.location} is not loaded: ${location} has the same name and version, ${model.name} ${model.version}`
+  })
+  return new ServeError('CONFLICT', `${lines.join('; ')}. Remove one of them.`)
 }
 
 /**

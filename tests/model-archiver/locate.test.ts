@@ -44,6 +44,17 @@ describe('a model in the store', () => {
     })
   })
 
+  test.each(['file:///x.mar#/y', 'file:///x.mar?y', 'FILE:/x.mar#'])(
+    'is not named by %s, whose end no path has',
+    async (url) => {
+      const store = tempFolder({ 'x.mar': '' })
+      expect(await failure(locateModel(url.replace('/x.mar', `${store}/x.mar`), at(store)))).toEqual({
+        code: 'INVALID_ARGUMENT',
+        message: 'Parameter url: a file URL must have no query and no fragment; write ? as %3F and # as %23.',
+      })
+    },
+  )
+
   test('needs a store', async () => {
     const message = 'Model store has not been configured.'
     expect(await failure(locateModel('x.mar', at(undefined)))).toEqual({ code: 'MODEL_NOT_FOUND', message })

@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals'
 import { implementationHandler, readModelSettings } from '../../model-archiver/model-settings.ts'
 import { prepareModel } from '../../model-archiver/prepare.ts'
 import { environmentFolder } from '../../model-archiver/environment-model.ts'
-import { findModels } from '../../model-archiver/repository.ts'
+import { StoreIndex } from '../../model-archiver/repository.ts'
 import { listStore } from '../../model-archiver/store.ts'
 import { REPOSITORY } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
@@ -78,7 +78,7 @@ describe('a model that only variables describe', () => {
     }
     await withEnv(env, async () => {
       expect((await listStore(store)).models).toEqual([{ location: store, path: store }])
-      expect(await findModels(store)).toEqual([{ name: 'iris', location: store }])
+      expect(await new StoreIndex(store).models()).toMatchObject([{ name: 'iris', location: store }])
       const prepared = await prepareModel(store, { tempDir: tempDir(), packageRoot: REPOSITORY })
       expect(prepared).toMatchObject({ name: 'iris', version: '1.0', runtime: 'node', handlerEntry: 'Iris' })
       expect(prepared.modelConfig).toMatchObject({
@@ -169,7 +169,7 @@ test('a store is searched two levels deep; a folder called like its version has 
   folder('{', join(store, 'broken'))
   mkdirSync(join(store, 'plain'))
   writeFileSync(join(store, 'plain', 'handler.js'), '')
-  const found = await findModels(store)
+  const found = await new StoreIndex(store).models()
   expect(found.map(({ name }) => name).sort()).toEqual(['broken', 'many', 'named', 'plain'])
 })
 
@@ -181,7 +181,7 @@ test('a store knows archives and folders by the names in their manifests, as a s
   mkdirSync(join(store, 'a-folder', 'MAR-INF'), { recursive: true })
   writeFileSync(join(store, 'a-folder', 'MAR-INF', 'MANIFEST.json'), manifest('in-folder'))
   writeFileSync(join(store, 'broken-one.mar'), 'no zip')
-  const names = (await findModels(store)).map(({ name }) => name)
+  const names = (await new StoreIndex(store).models()).map(({ name }) => name)
   expect(names.sort()).toEqual(['broken_one', 'in-folder', 'in-zip'])
 })
 
@@ -191,7 +191,7 @@ test('a store with a model-settings.json of its own is that model, as in MLServe
   mkdirSync(join(store, 'parts'))
   writeFileSync(join(store, 'parts', 'handler.js'), '')
   expect((await listStore(store)).models).toEqual([{ location: store, path: store }])
-  expect(await findModels(store)).toEqual([{ name: 'my-iris', location: store }])
+  expect(await new StoreIndex(store).models()).toMatchObject([{ name: 'my-iris', location: store }])
   const prepared = await prepareModel(store, { tempDir: tempDir(), packageRoot: REPOSITORY })
   expect([prepared.name, prepared.handlerEntry]).toEqual(['my-iris', 'Iris'])
   await prepared.dispose()
@@ -199,7 +199,11 @@ test('a store with a model-settings.json of its own is that model, as in MLServe
     folder({ parameters: { version } }, join(store, 'many', version)),
   )
   expect((await listStore(store)).models.map(({ path }) => path)).toEqual([store, ...versions])
-  expect((await findModels(store)).map(({ name }) => name).sort()).toEqual(['many', 'many', 'my-iris'])
+  expect((await new StoreIndex(store).models()).map(({ name }) => name).sort()).toEqual([
+    'many',
+    'many',
+    'my-iris',
+  ])
   const second = await prepareModel(versions[1]!, { tempDir: tempDir(), packageRoot: REPOSITORY })
   expect([second.name, second.version]).toEqual(['many', '2'])
   await second.dispose()

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { findModels } from '../../model-archiver/repository.ts'
+import { StoreIndex } from '../../model-archiver/repository.ts'
 import { listStore } from '../../model-archiver/store.ts'
 import { tempDir } from '../support/temp.ts'
 
@@ -34,7 +34,7 @@ describe('a store with the files of a model', () => {
       models: [{ location: folder, path: folder }],
       skipped: [],
     })
-    expect(await findModels(folder)).toEqual([{ name, location: folder }])
+    expect(await new StoreIndex(folder).models()).toMatchObject([{ name, location: folder }])
   })
 
   test('is none where it has models', async () => {

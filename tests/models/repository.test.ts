@@ -148,3 +148,21 @@ test.each<[string, ServeError, string]>([
     expect(await reasons()).toEqual(['not loaded'])
   },
 )
+
+test('of two archives with one name and version the second is not loaded, and both are named', async () => {
+  const manifest = JSON.stringify({ model: { modelName: 'm', modelVersion: '1.0', handler: 'handler.mjs' } })
+  mkdirSync(join(store, 'evil', 'MAR-INF'), { recursive: true })
+  writeFileSync(join(store, 'evil', 'MAR-INF', 'MANIFEST.json'), manifest)
+  const load = async (): Promise<unknown> => repository.load('m').catch((error: unknown) => error)
+  const message = (second: string, first: string): unknown => ({
+    code: 'CONFLICT',
+    message: `${second} is not loaded: ${first} has the same name and version, m 1.0. Remove one of them.`,
+  })
+  expect(await load()).toMatchObject(message('m', 'evil') as object)
+  expect(done.map((each) => (each as unknown[])[1])).toEqual(['evil'])
+  // What is loaded is never replaced by another archive.
+  done = []
+  models = [model()]
+  expect(await load()).toMatchObject(message('evil', 'm') as object)
+  expect(done).toEqual([])
+})
