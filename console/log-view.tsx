@@ -24,9 +24,7 @@ export function LogView({ state }: ViewProps): JSX.Element {
   })
   return (
     <>
-      {state.overview !== undefined && state.log.length === 0 && (
-        <p class="note">No line has come. A key for some models gets none: the log tells of all of them.</p>
-      )}
+      {state.overview !== undefined && state.log.length === 0 && <p class="note">No line has come.</p>}
       <p class="bar">
         <span class="field">
           <label for="level">Level</label>

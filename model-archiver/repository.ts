@@ -37,8 +37,8 @@ export class StoreIndex {
   }
 
   /**
-   * The archives and folders of `listStore`, in its order. Skips unreadable settings files; loading the folder
-   * reports the error.
+   * The archives and folders of `listStore`, in its order. Skips unreadable settings files; loading the
+   * folder reports the error.
    * @throws ServeError CONFIG when the store cannot be read
    */
   async models(): Promise<FoundModel[]> {

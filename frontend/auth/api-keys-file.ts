@@ -3,6 +3,7 @@ import type * as Yaml from 'yaml'
 import type * as Zod from 'zod/mini'
 import { ServeError } from '../../common/errors.ts'
 import { issueText } from '../../common/issue-text.ts'
+import { type Grant, managesAll } from './named-principal.ts'
 import { SCOPES } from './principal.ts'
 
 /** Largest keys file, in characters. */
@@ -12,6 +13,8 @@ const NAME = /^[A-Za-z0-9][\w.@:-]{0,99}$/
 const NOT_EMPTY = 'must not be empty'
 const POSITIVE = 'must be a number above 0'
 const WHOLE = 'must be a whole number of at least 1'
+const MANAGES_SOME =
+  'must not be set with the scope management, which is for all models: use another key for some models'
 const TOO_MANY = 'must have at most 10000 entries'
 
 /** The content of a keys file (docs/authorization.md). */
@@ -75,14 +78,20 @@ function makeSchema(z: typeof Zod) {
     expires: z.optional(time),
     limits: z.optional(limits),
   }
-  const key = z.strictObject(
-    {
-      ...grant,
-      sha256,
-      previous: z.optional(z.strictObject({ sha256, expires: time }, 'must have sha256 and expires')),
-    },
-    'must be an object',
-  )
+  const rights = z.refine<Pick<Grant, 'scopes' | 'models'>>(managesAll, {
+    error: MANAGES_SOME,
+    path: ['models'],
+  })
+  const key = z
+    .strictObject(
+      {
+        ...grant,
+        sha256,
+        previous: z.optional(z.strictObject({ sha256, expires: time }, 'must have sha256 and expires')),
+      },
+      'must be an object',
+    )
+    .check(rights)
   const certificate = z
     .strictObject({
       ...grant,
@@ -91,6 +100,7 @@ function makeSchema(z: typeof Zod) {
       fingerprint: z.optional(text),
     })
     .check(
+      rights,
       z.refine(
         (entry) =>
           [entry.subject_alt_name, entry.common_name, entry.fingerprint].filter(isGiven).length === 1,

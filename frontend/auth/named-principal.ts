@@ -44,6 +44,17 @@ export class NamedPrincipal implements Principal {
   }
 
   allows(scope: Scope, model?: string): boolean {
-    return this.isValid && this.#grant.scopes.includes(scope) && (model === undefined || this.sees(model))
+    const { scopes } = this.#grant
+    if (!this.isValid || !scopes.includes(scope) || (scope === 'management' && !managesAll(this.#grant)))
+      return false
+    return model === undefined || this.sees(model)
   }
+}
+
+/**
+ * Management is for all models or none, because who registers a model chooses the code that runs under its
+ * name. A name has no `*`, so only a pattern for all matches it.
+ */
+export function managesAll({ scopes, models }: Pick<Grant, 'scopes' | 'models'>): boolean {
+  return !scopes.includes('management') || models.some((pattern) => matchesGlob(pattern, '*'))
 }

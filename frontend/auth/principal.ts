@@ -1,5 +1,3 @@
-import type { Taker } from '../../common/places.ts'
-
 /** What a route or rpc asks of its caller. */
 export type Scope = 'inference' | 'management' | 'metrics'
 
@@ -36,20 +34,10 @@ export function keyNameOf({ kind, name }: Principal): string | undefined {
   return kind === 'anonymous' || kind === 'token' ? undefined : name
 }
 
-/** Whether it may use every model. A name has no `*`, so only a pattern for all matches it. */
-export function seesAll(principal: Principal): boolean {
-  return !principal.isNarrow || principal.sees('*')
-}
-
 /** Kind and name of a caller; undefined: TorchServe's keys, which all operators share, and nobody. */
 export function identityOf(principal: Principal): string | undefined {
   const name = keyNameOf(principal)
   return name === undefined ? undefined : `${principal.kind} ${name}`
-}
-
-/** Who takes a place. */
-export function takerOf(principal: Principal): Taker {
-  return { key: identityOf(principal), isNarrow: !seesAll(principal) }
 }
 
 /** Everybody, where the configuration asks for no token. */

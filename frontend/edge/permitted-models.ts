@@ -1,8 +1,6 @@
-import { ServeError } from '../../common/errors.ts'
 import type { Principal } from '../auth/principal.ts'
-import type { TrafficSettings } from '../config/traffic-settings.ts'
 import type { Job } from '../jobs/job.ts'
-import { modelNotFound, storedModelNotFound } from '../models/not-found.ts'
+import { modelNotFound } from '../models/not-found.ts'
 import type {
   IndexEntry,
   ModelDescription,
@@ -15,10 +13,8 @@ import type {
   Routed,
   RoutedRequest,
   ScaleRequest,
-  TrafficDescription,
   TrafficOperations,
 } from '../models/operations.ts'
-import { checkArchive } from './permitted-archives.ts'
 
 /**
  * The models as a caller knows them that may use only some: for all others the answer is that of a model that
@@ -34,7 +30,7 @@ export class PermittedModels implements ModelOperations {
     this.#models = models
     this.#principal = principal
     this.repository = new PermittedRepository(models.repository, principal)
-    this.traffic = new PermittedTraffic(models.traffic, this.#check)
+    this.traffic = models.traffic
   }
 
   submit(job: Job): void {
@@ -47,31 +43,19 @@ export class PermittedModels implements ModelOperations {
     return this.#models.route(request, this.#principal)
   }
 
-  async register(request: RegisterRequest): Promise<OperationResult> {
-    const { modelName } = request
-    // Without a name the archive decides, which nobody has read yet.
-    if (modelName === undefined)
-      throw new ServeError(
-        'INVALID_ARGUMENT',
-        'Parameter model_name is required: a caller with an API key, a JWT or a certificate names what it registers',
-      )
-    if (!this.#principal.sees(modelName)) throw notForThisName(modelName)
-    checkArchive(request.url, this.#principal)
+  register(request: RegisterRequest): Promise<OperationResult> {
     return this.#models.register(request)
   }
 
-  async scale(request: ScaleRequest): Promise<OperationResult> {
-    this.#check(request.modelName)
+  scale(request: ScaleRequest): Promise<OperationResult> {
     return this.#models.scale(request)
   }
 
   setDefault(modelName: string, modelVersion: string): OperationResult {
-    this.#check(modelName)
     return this.#models.setDefault(modelName, modelVersion)
   }
 
-  async unregister(modelName: string, modelVersion?: string): Promise<OperationResult> {
-    this.#check(modelName)
+  unregister(modelName: string, modelVersion?: string): Promise<OperationResult> {
     return this.#models.unregister(modelName, modelVersion)
   }
 
@@ -114,31 +98,6 @@ export class PermittedModels implements ModelOperations {
   }
 }
 
-class PermittedTraffic implements TrafficOperations {
-  readonly #traffic: TrafficOperations
-  readonly #check: (name: string) => void
-
-  constructor(traffic: TrafficOperations, check: (name: string) => void) {
-    this.#traffic = traffic
-    this.#check = check
-  }
-
-  async set(modelName: string, settings: TrafficSettings): Promise<TrafficDescription> {
-    this.#check(modelName)
-    return this.#traffic.set(modelName, settings)
-  }
-
-  describe(modelName: string): TrafficDescription {
-    this.#check(modelName)
-    return this.#traffic.describe(modelName)
-  }
-
-  async clear(modelName: string): Promise<TrafficDescription> {
-    this.#check(modelName)
-    return this.#traffic.clear(modelName)
-  }
-}
-
 class PermittedRepository implements RepositoryOperations {
   readonly #repository: RepositoryOperations
   readonly #principal: Principal
@@ -152,22 +111,11 @@ class PermittedRepository implements RepositoryOperations {
     return (await this.#repository.index(onlyReady)).filter(({ name }) => this.#principal.sees(name))
   }
 
-  async load(modelName: string): Promise<void> {
-    this.#check(modelName)
+  load(modelName: string): Promise<void> {
     return this.#repository.load(modelName)
   }
 
-  async unload(modelName: string): Promise<void> {
-    this.#check(modelName)
+  unload(modelName: string): Promise<void> {
     return this.#repository.unload(modelName)
   }
-
-  #check(name: string): void {
-    if (!this.#principal.sees(name)) throw storedModelNotFound(name)
-  }
-}
-
-/** The caller may not register it, whether the name is taken or not. */
-export function notForThisName(name: string): ServeError {
-  return new ServeError('INVALID_ARGUMENT', `This key does not allow the name ${name.slice(0, 200)}`)
 }

@@ -1,4 +1,3 @@
-import { ServeError } from '../../common/errors.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { Job } from '../jobs/job.ts'
 import { workflowNotFound } from '../models/not-found.ts'
@@ -8,8 +7,6 @@ import type {
   WorkflowList,
   WorkflowOperations,
 } from '../workflows/operations.ts'
-import { checkArchive } from './permitted-archives.ts'
-import { notForThisName } from './permitted-models.ts'
 
 /** The workflows as a caller knows them that may use only some; as PermittedModels. */
 export class PermittedWorkflows implements WorkflowOperations {
@@ -30,29 +27,19 @@ export class PermittedWorkflows implements WorkflowOperations {
     this.#workflows.submit(job)
   }
 
-  async register(request: RegisterWorkflowRequest): Promise<string> {
-    const { workflowName } = request
-    if (workflowName === undefined)
-      throw new ServeError(
-        'INVALID_ARGUMENT',
-        'Parameter workflow_name is required: a caller with an API key, a JWT or a certificate names what it registers',
-      )
-    if (!this.#principal.sees(workflowName)) throw notForThisName(workflowName)
-    checkArchive(request.url, this.#principal)
-    return this.#workflows.register(request, (url) => checkArchive(url, this.#principal))
+  register(request: RegisterWorkflowRequest): Promise<string> {
+    return this.#workflows.register(request)
   }
 
-  async unregister(name: string): Promise<string> {
-    this.#check(name)
+  unregister(name: string): Promise<string> {
     return this.#workflows.unregister(name)
   }
 
   list(limit?: number, nextPageToken?: number): WorkflowList {
-    return this.#workflows.list(limit, nextPageToken, (name) => this.#principal.sees(name))
+    return this.#workflows.list(limit, nextPageToken)
   }
 
   describe(name: string): WorkflowDescription[] {
-    this.#check(name)
     return this.#workflows.describe(name)
   }
 

@@ -45,7 +45,7 @@ export class StartupModels {
    * TorchServe.
    * @param hint ends each message about a version that is not loaded: where the snapshot is
    * @throws ServeError MODEL_NOT_FOUND when an archive is missing; nothing is loaded then.
-   *   UNTRUSTED_ARCHIVE when one has not its pin or its signature
+   *   UNTRUSTED_ARCHIVE when one has not its pin
    */
   async restore(snapshot: ModelSnapshot, hint: string): Promise<void> {
     const { modelStore } = this.#options.settings

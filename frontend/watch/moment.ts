@@ -2,12 +2,10 @@ import type {
   LoadingModel,
   LogEvent,
   ModelOverview,
-  OverviewEvent,
   RequestsEvent,
   ServerEvents,
   ServerOverview,
 } from '../../common/server-events.ts'
-import { type Principal, seesAll } from '../auth/principal.ts'
 import type { Job } from '../jobs/job.ts'
 import { oldestFirst } from './open-request.ts'
 import { RequestsJson } from './requests-json.ts'
@@ -30,36 +28,27 @@ export interface LogSource {
   after(count: number): LogEvent
 }
 
-/**
- * The events of one moment, as bytes. What is in them is made once for all viewers that see the same: those
- * who see all models are one, every other viewer is one with its key.
- */
+/** The events of one moment, as bytes. What is in them is made once for all viewers. */
 export class Moment {
   readonly #watched: WatchedServer
-  readonly #overviews = new Map<Principal | undefined, Buffer>()
-  readonly #requests = new Map<Principal | undefined, RequestsJson>()
   readonly #logs = new Map<number, Buffer>()
   readonly #now = performance.now()
   readonly #at = new Date().toISOString()
-  #models: ModelOverview[] | undefined
-  #loading: LoadingModel[] | undefined
+  #overview: Buffer | undefined
+  #requests: RequestsJson | undefined
   #jobs: Job[] | undefined
 
   constructor(watched: WatchedServer) {
     this.#watched = watched
   }
 
-  overview(viewer: Principal): Buffer {
-    return made(this.#overviews, viewOf(viewer), () => frame('overview', this.#overviewFor(viewer)))
+  overview(): Buffer {
+    return (this.#overview ??= this.#makeOverview())
   }
 
   /** `limit`: how many requests at most. */
-  requests(viewer: Principal, limit: number): Buffer {
-    const json = made(
-      this.#requests,
-      viewOf(viewer),
-      () => new RequestsJson(this.#jobsFor(viewer), this.#now),
-    )
+  requests(limit: number): Buffer {
+    const json = (this.#requests ??= new RequestsJson(this.#openJobs(), this.#now))
     const event: RequestsEvent = { at: this.#at, total: json.total, requests: [] }
     const [head, tail] = frameText('requests', event).split(NO_REQUESTS) as [string, string]
     return Buffer.concat([Buffer.from(`${head}"requests":[`), json.first(limit), Buffer.from(`]${tail}`)])
@@ -69,32 +58,24 @@ export class Moment {
   log(count: number): Buffer | undefined {
     const { logTail } = this.#watched
     if (logTail === undefined || logTail.written === count) return undefined
-    return made(this.#logs, count, () => frame('log', logTail.after(count)))
+    let event = this.#logs.get(count)
+    if (event === undefined) this.#logs.set(count, (event = frame('log', logTail.after(count))))
+    return event
   }
 
-  #overviewFor(viewer: Principal): OverviewEvent {
+  #makeOverview(): Buffer {
     const { models } = this.#watched
-    this.#models ??= models.overviews()
-    this.#loading ??= models.loading()
-    const all = seesAll(viewer)
-    return {
+    return frame('overview', {
       at: this.#at,
-      server: { ...this.#watched.overview(), openRequests: this.#jobsFor(viewer).length },
-      models: all ? this.#models : this.#models.filter(({ modelName }) => viewer.sees(modelName)),
-      loading: this.#loading.filter(
-        ({ modelName }) => all || (modelName !== undefined && viewer.sees(modelName)),
-      ),
-    }
+      server: { ...this.#watched.overview(), openRequests: this.#openJobs().length },
+      models: models.overviews(),
+      loading: models.loading(),
+    })
   }
 
-  #jobsFor(viewer: Principal): Job[] {
-    this.#jobs ??= oldestFirst(this.#watched.jobs)
-    return seesAll(viewer) ? this.#jobs : this.#jobs.filter(({ request }) => viewer.sees(request.modelName))
+  #openJobs(): Job[] {
+    return (this.#jobs ??= oldestFirst(this.#watched.jobs))
   }
-}
-
-function viewOf(viewer: Principal): Principal | undefined {
-  return seesAll(viewer) ? undefined : viewer
 }
 
 /** Where the requests go into the event. */
@@ -107,10 +88,4 @@ function frame<Topic extends keyof ServerEvents>(topic: Topic, event: ServerEven
 /** JSON has no line ends, so one `data` line is enough. */
 function frameText<Topic extends keyof ServerEvents>(topic: Topic, event: ServerEvents[Topic]): string {
   return `event: ${topic}\ndata: ${JSON.stringify(event)}\n\n`
-}
-
-function made<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
-  let value = map.get(key)
-  if (value === undefined) map.set(key, (value = make()))
-  return value
 }

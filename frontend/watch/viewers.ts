@@ -1,8 +1,8 @@
 import { ServeError } from '../../common/errors.ts'
-import { Places, type Refusal, type Taker } from '../../common/places.ts'
 import type { EventTopic } from '../../common/server-events.ts'
-import { type Principal, takerOf } from '../auth/principal.ts'
+import { identityOf, type Principal } from '../auth/principal.ts'
 import { Moment, type WatchedServer } from './moment.ts'
+import { Places, type Refusal } from './places.ts'
 
 /** What one viewer wants to see. */
 export interface EventQuery {
@@ -88,8 +88,7 @@ export class Viewers implements EventOperations {
 
   watch(principal: Principal, query: EventQuery, outlet: EventOutlet): () => void {
     if (this.#closed) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
-    const taker = takerOf(principal)
-    const giveBack = this.#places.take(taker, (why) => this.#noPlace(why, taker))
+    const giveBack = this.#places.take(identityOf(principal), (why) => this.#noPlace(why))
     const written = this.#watched.logTail?.written ?? 0
     const lines = Math.max(0, written - FIRST_LINES)
     const viewer = { principal, query, outlet, lines, sentAt: 0, isNew: true, giveBack }
@@ -100,12 +99,11 @@ export class Viewers implements EventOperations {
     return () => this.#leave(viewer)
   }
 
-  #noPlace(why: Refusal, taker: Taker): ServeError {
-    const { max, maxNarrow } = this.#places
+  #noPlace(why: Refusal): ServeError {
+    const { max, maxOfKey } = this.#places
     const who = {
       all: `This server has ${max} viewers`,
-      narrow: `Keys of some models have ${maxNarrow} viewers`,
-      key: `This key has ${this.#places.maxOf(taker)} viewers`,
+      key: `This key has ${maxOfKey} viewers`,
     }
     return new ServeError(
       'RATE_LIMITED',
@@ -157,11 +155,11 @@ export class Viewers implements EventOperations {
   }
 
   #show(viewer: Viewer, moment: Moment, isWhole: boolean): void {
-    const { principal, query, outlet } = viewer
+    const { query, outlet } = viewer
     const { topics, requests } = query
     const events: (Buffer | undefined)[] = [
-      isWhole && topics.has('overview') ? moment.overview(principal) : undefined,
-      isWhole && topics.has('requests') ? moment.requests(principal, requests) : undefined,
+      isWhole && topics.has('overview') ? moment.overview() : undefined,
+      isWhole && topics.has('requests') ? moment.requests(requests) : undefined,
       topics.has('log') ? moment.log(viewer.lines) : undefined,
     ]
     const now = performance.now()

@@ -55,7 +55,7 @@ export class WorkflowManager implements WorkflowOperations {
     this.#get(job.request.modelName).submit(job)
   }
 
-  async register(request: RegisterWorkflowRequest, checkNode?: (url: string) => void): Promise<string> {
+  async register(request: RegisterWorkflowRequest): Promise<string> {
     this.#checkOpen()
     checkName(request.workflowName)
     const { settings } = this.#options
@@ -76,7 +76,7 @@ export class WorkflowManager implements WorkflowOperations {
         sha256: request.sha256,
         signal: this.#stopping.signal,
       })
-      return await this.#registerPrepared(request, prepared, downloaded ? path : undefined, checkNode)
+      return await this.#registerPrepared(request, prepared, downloaded ? path : undefined)
     } catch (error) {
       if (downloaded) await rm(path, { force: true })
       throw error
@@ -96,8 +96,8 @@ export class WorkflowManager implements WorkflowOperations {
     return `Workflow "${name}" unregistered`
   }
 
-  list(limit?: number, nextPageToken?: number, sees: (name: string) => boolean = () => true): WorkflowList {
-    const seen = [...this.#workflows.values()].filter(({ name }) => sees(name))
+  list(limit?: number, nextPageToken?: number): WorkflowList {
+    const seen = [...this.#workflows.values()]
     const sorted = seen.sort((a, b) => (a.name < b.name ? -1 : 1))
     const { items, ...token } = pageOf(sorted, limit, nextPageToken)
     return { ...token, workflows: items.map(({ name, url }) => ({ workflowName: name, workflowUrl: url })) }
@@ -133,12 +133,10 @@ export class WorkflowManager implements WorkflowOperations {
     request: RegisterWorkflowRequest,
     prepared: PreparedWorkflow,
     downloaded: string | undefined,
-    checkNode?: (url: string) => void,
   ): Promise<string> {
     const name = request.workflowName ?? prepared.name
     let reserved = false
     try {
-      for (const { url } of prepared.spec.nodes.values()) if (url !== undefined) checkNode?.(url)
       this.#reserve(name)
       reserved = true
       const { responseTimeout, startupTimeout, s3SseKms } = request

@@ -13,20 +13,18 @@ export interface WorkflowOperations {
   submit(job: Job): void
   /**
    * Registers a workflow and all its nodes, and waits until they are loaded.
-   * @param checkNode is asked for the url of each node's archive before any is looked for, and throws if the
-   *   caller may not use it; default: all may be used
    * @returns the message for the client
    * @throws ServeError WORKFLOW_NOT_FOUND (no such archive), CONFLICT, INVALID_WORKFLOW, INVALID_DAG,
    *   UNTRUSTED_ARCHIVE, INVALID_ARCHIVE, DOWNLOAD_FAILED, WORKFLOW_NOT_REGISTERED; cleans up first
    */
-  register(request: RegisterWorkflowRequest, checkNode?: (url: string) => void): Promise<string>
+  register(request: RegisterWorkflowRequest): Promise<string>
   /**
    * Gives running requests unregister_model_timeout to finish.
    * @throws ServeError WORKFLOW_NOT_FOUND, CLEANUP_TIMEOUT
    */
   unregister(name: string): Promise<string>
-  /** `limit`, `nextPageToken` and `sees` as for models. */
-  list(limit?: number, nextPageToken?: number, sees?: (name: string) => boolean): WorkflowList
+  /** `limit` and `nextPageToken` as for models. */
+  list(limit?: number, nextPageToken?: number): WorkflowList
   /** @throws ServeError WORKFLOW_NOT_FOUND */
   describe(name: string): WorkflowDescription[]
 }

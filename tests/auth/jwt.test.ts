@@ -130,6 +130,11 @@ test('a JWT has the scopes and models of its claims', async () => {
   expect(await ask(await make(), 'management')).toBeUndefined()
   expect(await ask(await make({ claims: { scope: 'torchserve:management' } }), 'management')).toBeDefined()
   expect(await ask(await make({ claims: { scope: 'torchserve:all inference' } }))).toBeUndefined()
+  // Management is for all models or none.
+  const both = 'torchserve:inference torchserve:management'
+  const narrow = await make({ claims: { scope: both, torchserve_models: 'a*' } })
+  expect(await ask(narrow)).toBeDefined()
+  expect(await ask(narrow, 'management')).toBeUndefined()
 })
 
 test('callers whose subjects differ anywhere are different, however long the subjects are', async () => {

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { afterEach, expect, test } from '@jest/globals'
 import { matchesGlob } from '../../frontend/auth/glob.ts'
 import { digestOf } from '../../frontend/auth/identity-source.ts'
+import { parseApiKeys } from '../../frontend/auth/api-keys-file.ts'
 import { NamedKeys } from '../../frontend/auth/named-keys.ts'
 import type { Principal, Scope } from '../../frontend/auth/principal.ts'
 import { createTokenStore, type TokenStore } from '../../frontend/auth/token-store.ts'
@@ -93,6 +94,22 @@ test('a key has its scopes and its models, and nothing else', async () => {
   expect(rig.check('management', 'key-of-app')).toBeUndefined()
   expect(rig.check('inference', 'key-of-nobody')).toBeUndefined()
   expect(rig.check('inference', digestOf('key-of-app'))).toBeUndefined()
+})
+
+test.each(['keys', 'client_certificates'])('%s: management is for all models or none', (kind) => {
+  const parse = (models?: string[]): unknown => {
+    const { sha256, ...rest } = entry('ops', {
+      scopes: ['inference', 'management'],
+      ...(models && { models }),
+    })
+    const own = kind === 'keys' ? { ...rest, sha256 } : { ...rest, common_name: 'ops' }
+    return parseApiKeys('k.json', JSON.stringify({ [kind]: [own] }))
+  }
+  for (const models of [undefined, ['*'], ['echo', '**']]) expect(parse(models)).toBeDefined()
+  for (const models of [['echo'], ['a*', 'b'], ['?*']])
+    expect(() => parse(models)).toThrow(
+      `The keys file k.json cannot be used: ${kind}[0].models must not be set with the scope management, which is for all models`,
+    )
 })
 
 test('patterns take linear time, whatever the name', () => {

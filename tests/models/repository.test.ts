@@ -150,7 +150,10 @@ test.each<[string, ServeError, string]>([
 )
 
 test('of two archives with one name and version the second is not loaded, and both are named', async () => {
-  const manifest = JSON.stringify({ model: { modelName: 'm', modelVersion: '1.0', handler: 'handler.mjs' } })
+  const manifest = JSON.stringify({
+    model: { modelName: 'm', modelVersion: '1.0', handler: 'handler.mjs' },
+    runtime: 'node',
+  })
   mkdirSync(join(store, 'evil', 'MAR-INF'), { recursive: true })
   writeFileSync(join(store, 'evil', 'MAR-INF', 'MANIFEST.json'), manifest)
   const load = async (): Promise<unknown> => repository.load('m').catch((error: unknown) => error)

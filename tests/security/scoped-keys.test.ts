@@ -21,7 +21,7 @@ const ENTRIES = {
   inference: { scopes: ['inference'] },
   management: { scopes: ['management'] },
   metrics: { scopes: ['metrics'] },
-  counter: { scopes: ['inference', 'management'], models: ['cou*'] },
+  counter: { scopes: ['inference'], models: ['cou*'] },
   temporary: { scopes: ['inference'] },
   lasting: { scopes: ['inference'] },
 } as const
@@ -175,41 +175,37 @@ describe('each route and rpc that the server has', () => {
     expect(mistakes).toEqual([])
   })
 
-  test.each(['inference', 'management'] as const)(
-    'REST, %s: answers for a model that the key may not use as for one that is not there',
-    async (listener) => {
-      const mistakes: string[] = []
-      const told: string[] = []
-      // The raw client would wait for the body of an answer to HEAD.
-      const named = restRoutes(listener).filter(({ method, path: url }) => {
-        return method !== 'HEAD' && url.includes('echo')
-      })
-      expect(named.length).toBeGreaterThan(8)
-      for (const { method, path: url, needs } of named) {
-        const absent = url.replaceAll('echo', ABSENT)
-        for (const caller of needs === 'inference' ? (['counter', 'jwt'] as const) : (['counter'] as const)) {
-          const forbidden = await ask(listener, method, url, caller)
-          const unknown = await ask(listener, method, absent, caller)
-          if (forbidden.replaceAll('echo', ABSENT) !== unknown)
-            mistakes.push(`${method} ${url}: ${forbidden}`)
-        }
-        // The same for a key that may use it tells the two apart, or this test could not fail.
-        if (method !== 'DELETE' && !url.endsWith('load') && needs !== 'nothing' && needs !== 'API') {
-          const there = await ask(listener, method, url, needs)
-          if (there.replaceAll('echo', ABSENT) !== (await ask(listener, method, absent, needs)))
-            told.push(url)
-        }
+  test('REST: answers for a model that the key may not use as for one that is not there', async () => {
+    const listener = 'inference'
+    const mistakes: string[] = []
+    const told: string[] = []
+    // The raw client would wait for the body of an answer to HEAD.
+    const named = restRoutes(listener).filter(({ method, path: url, needs }) => {
+      return method !== 'HEAD' && url.includes('echo') && needs !== 'management'
+    })
+    expect(named.length).toBeGreaterThan(8)
+    for (const { method, path: url, needs } of named) {
+      const absent = url.replaceAll('echo', ABSENT)
+      for (const caller of ['counter', 'jwt'] as const) {
+        const forbidden = await ask(listener, method, url, caller)
+        const unknown = await ask(listener, method, absent, caller)
+        if (forbidden.replaceAll('echo', ABSENT) !== unknown) mistakes.push(`${method} ${url}: ${forbidden}`)
       }
-      expect(mistakes).toEqual([])
-      expect(told.length).toBeGreaterThan(listener === 'inference' ? 8 : 3)
-    },
-  )
+      // The same for a key that may use it tells the two apart, or this test could not fail.
+      if (method !== 'DELETE' && !url.endsWith('load') && needs !== 'nothing' && needs !== 'API') {
+        const there = await ask(listener, method, url, needs)
+        if (there.replaceAll('echo', ABSENT) !== (await ask(listener, method, absent, needs))) told.push(url)
+      }
+    }
+    expect(mistakes).toEqual([])
+    expect(told.length).toBeGreaterThan(8)
+  })
 
   test('gRPC: answers for a model that the key may not use as for one that is not there', async () => {
     const mistakes: string[] = []
     for (const port of grpcPorts()) {
       const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure())
-      for (const rpc of await rpcsOf(port)) {
+      for (const rpc of (await rpcsOf(port)).filter((each) => needOf(each) === 'inference')) {
         const forbidden = await call(client, rpc, 'counter', 'echo')
         const unknown = await call(client, rpc, 'counter', ABSENT)
         if (forbidden.replaceAll('echo', ABSENT) !== unknown)
@@ -230,8 +226,6 @@ test('a key with models reaches its own, over every API', async () => {
     expect(await ask('inference', 'GET', '/v1/models/count', caller)).toMatch(/^200 /)
     expect(await ask('inference', 'GET', '/v2/models/count/ready', caller)).toMatch(/^200 /)
   }
-  expect(await ask('management', 'GET', '/models/count', 'counter')).toMatch(/^200 /)
-  expect(await ask('management', 'PUT', '/models/count?min_worker=1', 'counter')).toMatch(/^202 /)
   const client = new Client(`127.0.0.1:${server.ports.openInference}`, credentials.createInsecure())
   expect(await call(client, '/inference.GRPCInferenceService/ModelReady', 'counter', 'count')).toMatch(/^0 /)
   expect(await call(client, '/inference.GRPCInferenceService/ModelReady', 'jwt', 'count')).toMatch(/^0 /)
@@ -239,48 +233,20 @@ test('a key with models reaches its own, over every API', async () => {
 })
 
 test('lists show the models that the key may use', async () => {
-  const lists = async (caller: Caller, manager: Caller): Promise<string> => {
+  const lists = async (caller: Caller): Promise<string> => {
     const client = new Client(`127.0.0.1:${server.ports.triton}`, credentials.createInsecure())
     const answers = [
-      await ask('management', 'GET', '/models', manager),
       await ask('inference', 'GET', '/v1/models', caller),
       await ask('inference', 'GET', '/v2/models', caller),
       await ask('inference', 'POST', '/v2/repository/index', caller),
       await call(client, '/inference.GRPCInferenceService/RepositoryIndex', caller, ''),
     ]
     client.close()
-    expect(answers.filter((answer) => answer.includes('count'))).toHaveLength(5)
+    expect(answers.filter((answer) => answer.includes('count'))).toHaveLength(4)
     return answers.join()
   }
-  expect(await lists('inference', 'management')).toContain('echo')
-  expect(await lists('counter', 'counter')).not.toContain('echo')
-})
-
-test('a manager of some models sees events without the log, an operator with it', async () => {
-  expect(await ask('management', 'GET', '/events?topics=log', 'counter')).toMatch(
-    /^400 .*cannot read the topic log/s,
-  )
-  const watch = (caller: Caller): RawRequest =>
-    new RawRequest(server.ports.management, '/events', { method: 'GET', headers: bearer(caller) })
-  const topicsOf = async (watching: RawRequest): Promise<unknown[]> => {
-    await watching.gotChunks(3)
-    watching.destroy()
-    return watching.chunks.slice(0, 3).map((chunk) => /^event: (\w+)\n/.exec(chunk.toString())?.[1])
-  }
-  // Without the log, a third event comes a second later.
-  expect(await topicsOf(watch('counter'))).toEqual(['overview', 'requests', 'overview'])
-  expect(await topicsOf(watch('management'))).toEqual(['overview', 'requests', 'log'])
-})
-
-test('a manager of some models registers under their names alone', async () => {
-  const register = (more: string): Promise<string> =>
-    ask('management', 'POST', `/models?url=counts.mar${more}`, 'counter')
-  expect(await register('')).toContain('Parameter model_name is required')
-  expect(await register('&model_name=echo')).toBe(
-    (await register(`&model_name=${ABSENT}`)).replaceAll(ABSENT, 'echo'),
-  )
-  expect(await register('&model_name=echo')).toContain('does not allow the name echo')
-  expect(await register('&model_name=counts')).toContain('Model not found')
+  expect(await lists('inference')).toContain('echo')
+  expect(await lists('counter')).not.toContain('echo')
 })
 
 test('a revoked key is refused without a restart; what runs goes on, and other keys notice nothing', async () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
-import type { EventTopic, LoadingModel, ModelOverview, ServerEvents } from '../../common/server-events.ts'
+import type { EventTopic, ModelOverview, ServerEvents } from '../../common/server-events.ts'
 import { ANYBODY, type Principal } from '../../frontend/auth/principal.ts'
 import { Job } from '../../frontend/jobs/job.ts'
 import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
@@ -73,14 +73,14 @@ function linesOf({ sent }: FakeOutlet): string[][] {
   return sent.map((bytes) => parsed('log', bytes).lines.map(({ message }) => message))
 }
 
-/** A key for one model. */
-function keyFor(model: string, name = 'k'): Principal & { revoked: boolean } {
+/** A key for management, which ends when it is revoked. */
+function keyOf(name: string): Principal & { revoked: boolean } {
   return {
     kind: 'api key',
     name,
     isNarrow: true,
     revoked: false,
-    sees: (asked) => asked === model,
+    sees: () => true,
     allows() {
       return !this.revoked
     },
@@ -113,78 +113,24 @@ test('a viewer that does not read gets nothing more, and is disconnected after a
   expect(viewers.isActive).toBe(true)
 })
 
-test('a key for one model sees its requests alone, until the key ends', () => {
-  const jobs = [job('a', 'mine'), job('b', 'other')]
-  const viewers = new Viewers({ ...nothingToWatch(), jobs })
-  const key = keyFor('mine')
-  const [narrow, wide] = [new FakeOutlet(), new FakeOutlet()]
-  const end = jest.spyOn(narrow, 'end')
-  viewers.watch(key, query('overview', 'requests'), narrow)
-  const leave = viewers.watch(ANYBODY, query('requests'), wide)
-  const text = narrow.sent.join('')
-  expect(text).toContain('"openRequests":1')
-  expect(text).toContain('"total":1,"requests":[{"id":"a"')
-  expect(wide.sent.join('')).toContain('"total":2')
+test('a viewer sees everything until its key ends', () => {
+  const overviews = (): ModelOverview[] => [model('one'), model('two')]
+  const jobs = [job('a', 'one'), job('b', 'two')]
+  const viewers = new Viewers({ ...nothingToWatch(), models: { overviews, loading: () => [] }, jobs })
+  const key = keyOf('k')
+  const [own, other] = [new FakeOutlet(), new FakeOutlet()]
+  const end = jest.spyOn(own, 'end')
+  viewers.watch(key, query('overview', 'requests'), own)
+  const leave = viewers.watch(ANYBODY, query('requests'), other)
+  const { models, server } = parsed('overview', own.sent[0])
+  expect([models.map(({ modelName }) => modelName), server.openRequests]).toEqual([['one', 'two'], 2])
+  expect(own.sent[1]).toBeDefined()
   key.revoked = true
   jest.advanceTimersByTime(SECOND)
-  expect([narrow.ended, narrow.sent.length, wide.sent.length]).toEqual([true, 2, 2])
+  expect([own.ended, own.sent.length, other.sent.length]).toEqual([true, 2, 2])
   expect(end).toHaveBeenCalledTimes(1)
   leave()
   expect(viewers.isActive).toBe(false)
-})
-
-test.each([
-  ['last', ['mine', 'other', '*']],
-  ['first', ['*', 'other', 'mine']],
-])('an event for operators is not that of a key for one model, when the operator came %s', (_when, order) => {
-  const overviews = (): ModelOverview[] => [model('mine'), model('other')]
-  const jobs = [job('a', 'mine'), job('b', 'other')]
-  const viewers = new Viewers({ ...nothingToWatch(), models: { overviews, loading: () => [] }, jobs })
-  const watch = (sees: string): FakeOutlet => {
-    const outlet = new FakeOutlet()
-    viewers.watch(sees === '*' ? ANYBODY : keyFor(sees), query('overview', 'requests'), outlet)
-    return outlet
-  }
-  const outlets = new Map(order.map((sees) => [sees, watch(sees)]))
-  jest.advanceTimersByTime(SECOND)
-  const seenBy = (sees: string): unknown[] => {
-    const [overview, requests] = outlets.get(sees)!.sent.slice(2)
-    const { models, server } = parsed('overview', overview)
-    return [
-      models.map(({ modelName }) => modelName),
-      server.openRequests,
-      parsed('requests', requests).requests.map(({ id }) => id),
-    ]
-  }
-  expect(seenBy('mine')).toEqual([['mine'], 1, ['a']])
-  expect(seenBy('other')).toEqual([['other'], 1, ['b']])
-  expect(seenBy('*')).toEqual([['mine', 'other'], 2, ['a', 'b']])
-})
-
-test('a key for one model sees that model alone, an operator all of them', () => {
-  const overviews = (): ModelOverview[] => [model('mine'), model('other')]
-  const viewers = new Viewers({ ...nothingToWatch(), models: { overviews, loading: () => [] } })
-  const names = [keyFor('mine'), ANYBODY].map((principal) => {
-    const outlet = new FakeOutlet()
-    viewers.watch(principal, query('overview'), outlet)
-    return parsed('overview', outlet.sent[0]).models.map(({ modelName }) => modelName)
-  })
-  expect(names).toEqual([['mine'], ['mine', 'other']])
-})
-
-test('a key for one model sees the load of that model alone, not one whose name the archive decides', () => {
-  const load = (url: string, modelName?: string): LoadingModel => ({
-    ...(modelName === undefined ? {} : { modelName }),
-    ...{ url, phase: 'downloading', ageMs: 0 },
-  })
-  const loading = (): LoadingModel[] => [load('one', 'mine'), load('two', 'other'), load('three')]
-  const viewers = new Viewers({ ...nothingToWatch(), models: { overviews: () => [], loading } })
-  const urls = [keyFor('mine'), ANYBODY].map((principal) => {
-    const outlet = new FakeOutlet()
-    viewers.watch(principal, query('overview'), outlet)
-    return parsed('overview', outlet.sent[0]).loading.map(({ url }) => url)
-  })
-  expect(urls).toEqual([['one'], ['one', 'two', 'three']])
 })
 
 test('a stream without news gets a comment every 15 s, so that no proxy closes it', () => {
@@ -316,30 +262,19 @@ test('who connects again and again is shown everything no more often than the ti
   expect(later.sent).toHaveLength(1)
 })
 
-test('keys of some models leave half of the viewers to operators', () => {
+test('one key has half of the places, and a place is free again when its viewer leaves', () => {
   const viewers = new Viewers(nothingToWatch())
   const watch = (principal: Principal) => viewers.watch(principal, query('overview'), new FakeOutlet())
-  const leave = Array.from({ length: MAX_VIEWERS / 2 }, (_, i) => watch(keyFor(`m${i % 3}`, `k${i % 2}`)))
   const refused = (who: string) => {
     const message = `${who} viewers, and more are not supported. Close one of them, then try again.`
     return expect.objectContaining({ code: 'RATE_LIMITED', message })
   }
-  expect(() => watch(keyFor('m', 'other'))).toThrow(refused(`Keys of some models have ${MAX_VIEWERS / 2}`))
+  const leave = Array.from({ length: MAX_VIEWERS / 2 }, () => watch(keyOf('greedy')))
+  expect(() => watch(keyOf('greedy'))).toThrow(refused(`This key has ${MAX_VIEWERS / 2}`))
   for (let i = leave.length; i < MAX_VIEWERS; i++) watch(ANYBODY)
-  expect(() => watch(ANYBODY)).toThrow(refused(`This server has ${MAX_VIEWERS}`))
+  expect(() => watch(keyOf('other'))).toThrow(refused(`This server has ${MAX_VIEWERS}`))
   leave[0]!()
-  watch(keyFor('m', 'other'))
-})
-
-test('one key leaves half of the viewers of its kind to other keys', () => {
-  const viewers = new Viewers(nothingToWatch())
-  const watch = (principal: Principal) => viewers.watch(principal, query('overview'), new FakeOutlet())
-  for (let i = 0; i < MAX_VIEWERS / 4; i++) watch(keyFor('m', 'greedy'))
-  const message = `This key has ${MAX_VIEWERS / 4} viewers, and more are not supported. Close one of them, then try again.`
-  expect(() => watch(keyFor('m', 'greedy'))).toThrow(
-    expect.objectContaining({ code: 'RATE_LIMITED', message }),
-  )
-  watch(keyFor('m', 'other'))
+  watch(keyOf('other'))
 })
 
 test('what breaks one viewer breaks no other', () => {

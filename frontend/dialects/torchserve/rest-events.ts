@@ -2,7 +2,6 @@ import { Router } from '@koa/router'
 import type { Context } from 'koa'
 import { ServeError } from '../../../common/errors.ts'
 import type { EventTopic } from '../../../common/server-events.ts'
-import { type Principal, seesAll } from '../../auth/principal.ts'
 import type { ChunkWriter } from '../../edge/http/chunk-writer.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
@@ -20,7 +19,7 @@ export function eventRouter(state: RestState): Router {
   const router = new Router()
   router.get('/events', (ctx) => {
     const exchange = exchangeOf(ctx)
-    const query = eventQuery(ctx, exchange.principal)
+    const query = eventQuery(ctx)
     if (ctx.method === 'HEAD') {
       ctx.status = 200
       ctx.set('content-type', EVENT_STREAM_TYPE)
@@ -34,17 +33,16 @@ export function eventRouter(state: RestState): Router {
 }
 
 /** @throws ServeError INVALID_ARGUMENT */
-function eventQuery(ctx: Context, principal: Principal): EventQuery {
+function eventQuery(ctx: Context): EventQuery {
   const params = queryParams(ctx)
-  const topics = topicsOf(params.text('topics'), principal)
+  const topics = topicsOf(params.text('topics'))
   const requests = requestsOf(params.text('requests'))
   params.checkNames()
   return { topics, requests }
 }
 
-function topicsOf(text: string | undefined, principal: Principal): Set<EventTopic> {
-  const mayReadLog = seesAll(principal)
-  if (text === undefined) return new Set(TOPICS.filter((topic) => topic !== 'log' || mayReadLog))
+function topicsOf(text: string | undefined): Set<EventTopic> {
+  if (text === undefined) return new Set(TOPICS)
   const topics = new Set<EventTopic>()
   for (const name of text.split(',')) {
     const topic = TOPICS.find((each) => each === name)
@@ -55,11 +53,6 @@ function topicsOf(text: string | undefined, principal: Principal): Set<EventTopi
       )
     topics.add(topic)
   }
-  if (topics.has('log') && !mayReadLog)
-    throw new ServeError(
-      'INVALID_ARGUMENT',
-      'A key for some models cannot read the topic log, which covers all models. Leave log out of topics',
-    )
   return topics
 }
 
