@@ -149,6 +149,7 @@ class Server implements RunningServer {
       devices: new Devices(gpus.list.length),
       models: () => this.#models.registered(),
       metrics: this.#metrics.wanted,
+      warn,
       log: (
         level: LogLevel,
         source: string,
@@ -327,8 +328,9 @@ class Server implements RunningServer {
   /** Removes files that killed servers left behind. */
   async #sweep(): Promise<void> {
     const { tempDir, modelStore } = this.#settings
-    await sweepWorkspaces(tempDir)
-    await sweepFolders(dirname(this.#sockets.path), /^ts-[A-Za-z0-9]{6}$/)
+    const left = (line: string): void => this.#log.warn(line)
+    await sweepWorkspaces(tempDir, left)
+    await sweepFolders(dirname(this.#sockets.path), /^ts-[A-Za-z0-9]{6}$/, left)
     if (modelStore !== undefined) await sweepParts(modelStore)
   }
 

@@ -1,7 +1,8 @@
 import { readFileSync, readlinkSync, writeFileSync } from 'node:fs'
-import { lstat, readdir, readFile, rm } from 'node:fs/promises'
+import { lstat, readdir, readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import { removeFolder } from '../common/remove-folder.ts'
 
 /**
  * Names the process that owns a temporary folder, so that other servers can remove it once that process is
@@ -26,16 +27,23 @@ export function claimFolder(folder: string): void {
 /**
  * Removes folders in `parent` with a matching name and a dead owner. Keeps folders without an owner file, of
  * other users, or of processes invisible from here. Never rejects.
+ * @param left is told what could not be removed and why
  * @returns the names of the removed folders
  */
-export async function sweepFolders(parent: string, pattern: RegExp): Promise<string[]> {
+export async function sweepFolders(
+  parent: string,
+  pattern: RegExp,
+  left?: (line: string) => void,
+): Promise<string[]> {
   const swept: string[] = []
   for (const name of await readdir(parent).catch(() => [])) {
     if (!pattern.test(name)) continue
     const folder = join(parent, name)
     if (!(await isOurs(folder)) || !(await hasEnded(folder))) continue
-    const removed = rm(folder, { recursive: true, force: true }).then(() => true)
-    if (await removed.catch(() => false)) swept.push(name)
+    await removeFolder(folder).then(
+      () => swept.push(name),
+      (error: unknown) => left?.((error as Error).message),
+    )
   }
   return swept
 }

@@ -8,7 +8,7 @@ import { removeAtExit } from './exit-removal.ts'
 import { claimFolder, sweepFolders } from './owner-file.ts'
 import { serverModules } from './package-root.ts'
 import { foldersAbove } from './reach.ts'
-import { removeFolder } from './remove-folder.ts'
+import { removeFolder } from '../common/remove-folder.ts'
 
 /**
  * The temporary folder of one loaded model. Its layout makes Node's package lookup find packages in the right
@@ -62,9 +62,9 @@ export async function createWorkspace(
   }
 }
 
-/** Removes the workspaces of killed servers. Never rejects. */
-export async function sweepWorkspaces(tempDir: string): Promise<void> {
-  await sweepFolders(join(tempDir, 'models'), /^[0-9a-f]{32}$/)
+/** Removes the workspaces of killed servers; see `sweepFolders`. */
+export async function sweepWorkspaces(tempDir: string, left?: (line: string) => void): Promise<void> {
+  await sweepFolders(join(tempDir, 'models'), /^[0-9a-f]{32}$/, left)
 }
 
 async function layOut(root: string, packageRoot: string, modules: readonly string[]): Promise<string> {

@@ -29,6 +29,7 @@ export interface LaunchContext {
   /** The metrics that the frontend needs. */
   metrics: WantedMetrics
   gpus: Gpus
+  warn(message: string): void
 }
 
 /** One start of a worker. */

@@ -4,14 +4,13 @@ import { startTimer } from '../../common/timer.ts'
 import type { FromWorker, LoadMessage } from '../../protocol/messages.ts'
 import { type ExitCause, HANDLER_THREW, whileLoading } from './exit-cause.ts'
 import { RankProcess, type Rank, type RankEvents, type RankOptions } from './rank-process.ts'
-import { removeWorkerFolder } from './worker-folder.ts'
 import { withinTime } from './time-limit.ts'
 import type { FirstRankMessage, RankMessage, WorkerGroup, WorkerGroupEvents } from './worker-group.ts'
 
 export interface RankGroupOptions {
   ranks: RankOptions[]
-  /** Removed when all ranks have ended. */
-  folder: string
+  /** Called when all ranks have ended. */
+  cleanUp: () => void
   /** With `pp` only rank 0 gets requests, and the ranks exchange data. */
   requestsToRankZeroOnly: boolean
   load: LoadMessage
@@ -54,9 +53,7 @@ export class RankGroup implements WorkerGroup {
         },
       }),
     )
-    void this.exited().then(() => {
-      void removeWorkerFolder(options.folder)
-    })
+    void this.exited().then(options.cleanUp)
   }
 
   get pid(): number {

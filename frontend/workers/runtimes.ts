@@ -8,7 +8,7 @@ import { checkDevice } from './python/device-check.ts'
 import { PythonGroup } from './python/python-group.ts'
 import { RankGroup } from './rank-group.ts'
 import { RefusedGroup } from './refused-group.ts'
-import { createWorkerFolder, removeWorkerFolder } from './worker-folder.ts'
+import { createWorkerFolder } from './worker-folder.ts'
 import type { RankOptions } from './rank-process.ts'
 import type { WorkerGroup, WorkerGroupEvents } from './worker-group.ts'
 
@@ -55,18 +55,18 @@ function nodeGroup(
   events: WorkerGroupEvents,
 ): WorkerGroup {
   const { settings } = model
-  const folder = createWorkerFolder(context.socketDir)
+  const { path, cleanUp } = createWorkerFolder(context)
   let ranks: RankOptions[]
   try {
-    ranks = rankOptions(model, start, context, folder)
+    ranks = rankOptions(model, start, context, path)
   } catch (error) {
-    void removeWorkerFolder(folder)
+    cleanUp()
     throw error
   }
   return new RankGroup(
     {
       ranks,
-      folder,
+      cleanUp,
       requestsToRankZeroOnly: settings.parallelType === 'pp',
       load: loadMessage(model, start.devices, context),
       startupTimeoutMs: settings.startupTimeout * 1000,
@@ -84,13 +84,13 @@ function pythonGroup(
   const { settings, prepared } = model
   const { maxResponseSize, limitMaxImagePixels } = context.settings
   const maxUnsentBytes = Math.max(maxResponseSize, 4 * settings.streamWindowSize)
-  const folder = createWorkerFolder(context.socketDir)
+  const { path, cleanUp } = createWorkerFolder(context)
   return new PythonGroup(
     {
-      folder,
+      cleanUp,
       launch: async () => {
         const python = await findPython(context.settings, prepared)
-        const launch = pythonLaunch(model, start, context, python, folder)
+        const launch = pythonLaunch(model, start, context, python, path)
         await checkGpu(launch, context, events)
         return launch
       },

@@ -1,9 +1,8 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { ByteReader } from '../../model-archiver/byte-reader.ts'
 import { storedManifest } from '../../model-archiver/manifest.ts'
-import { removeFolder } from '../../model-archiver/remove-folder.ts'
 import { Turns } from '../../model-archiver/turns.ts'
 import { UnpackBudget } from '../../model-archiver/unpack-budget.ts'
 import { DEFAULT_UNPACK_LIMITS, RATIO_FREE_BYTES } from '../../model-archiver/unpack-limits.ts'
@@ -118,11 +117,4 @@ test('bytes are read by counts, whatever the pieces', async () => {
   expect(String(await reader.some(10))).toBe('e')
   await expect(reader.exactly(2)).rejects.toThrow('it ends 1 bytes too early')
   expect(await reader.exactly(1)).toBeUndefined()
-})
-
-test('a folder is removed with what is in it; one that is gone is fine', async () => {
-  const folder = tempFolder({ 'x/a/b/c': '1', 'x/d': '2' })
-  await removeFolder(join(folder, 'x'))
-  expect(existsSync(join(folder, 'x'))).toBe(false)
-  await removeFolder(join(folder, 'x'))
 })

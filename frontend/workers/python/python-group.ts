@@ -3,7 +3,6 @@ import { ServeError } from '../../../common/errors.ts'
 import { startTimer } from '../../../common/timer.ts'
 import { encodeLoad, type OtfLoad } from './otf/encode.ts'
 import type { ExitCause } from '../exit-cause.ts'
-import { removeWorkerFolder } from '../worker-folder.ts'
 import { withinTime } from '../time-limit.ts'
 import type { FirstRankMessage, RankMessage, WorkerGroup, WorkerGroupEvents } from '../worker-group.ts'
 import { loadError, startError } from './load-error.ts'
@@ -13,8 +12,8 @@ import { PythonProcess } from './python-process.ts'
 import { PythonSession, type PythonSessionOptions } from './session.ts'
 
 export interface PythonGroupOptions extends PythonSessionOptions {
-  /** Removed when the worker has ended. */
-  folder: string
+  /** Called when the worker has ended, or will not be started. */
+  cleanUp: () => void
   /** Finds the Python environment; may take seconds. @throws ServeError */
   launch(): Promise<PythonLaunch>
   load: OtfLoad
@@ -145,7 +144,7 @@ export class PythonGroup implements WorkerGroup {
     try {
       return await this.#options.launch()
     } catch (error) {
-      void removeWorkerFolder(this.#options.folder)
+      this.#options.cleanUp()
       throw error
     }
   }
@@ -226,7 +225,7 @@ export class PythonGroup implements WorkerGroup {
   #exit(cause: ExitCause): void {
     clearInterval(this.#probe)
     for (const connection of this.#connections) connection.close()
-    void removeWorkerFolder(this.#options.folder)
+    this.#options.cleanUp()
     if (this.#leaving) return
     this.#leaving = true
     this.#events.onDeath(cause)
