@@ -165,7 +165,8 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
 
   /** What a snapshot needs to restore the models. */
   snapshot(): SnapshotContent {
-    return { models: snapshotModels(this.#registry), traffic: unlessEmpty(this.traffic.snapshot()) }
+    const models = this.#startup.absent.addTo(snapshotModels(this.#registry))
+    return { models, traffic: unlessEmpty(this.traffic.snapshot()) }
   }
 
   async scale(request: ScaleRequest): Promise<OperationResult> {
@@ -199,11 +200,19 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
 
   setDefault(modelName: string, modelVersion: string): OperationResult {
     this.#registry.setDefault(modelName, modelVersion)
+    this.#startup.absent.defaultChanged(modelName)
     void this.#changed()
     return done(`Default version successfully updated for model "${modelName}" to "${modelVersion}"`)
   }
 
   async unregister(modelName: string, modelVersion?: string): Promise<OperationResult> {
+    if (
+      !this.#registry.has(modelName, modelVersion) &&
+      this.#startup.absent.forget(modelName, modelVersion)
+    ) {
+      await this.#changed()
+      return done(`Model "${modelName}" unregistered`)
+    }
     const model = this.#registry.remove(modelName, modelVersion)
     await this.#changed()
     await this.#lifecycle.dispose(model, this.#unregisterMs)

@@ -65,8 +65,10 @@ export class Registry {
     if (this.incomplete) throw stillLoading()
   }
 
-  has(name: string, version: string): boolean {
-    return this.#models.get(name)?.byVersion.has(version) ?? false
+  /** @param version default: any */
+  has(name: string, version?: string): boolean {
+    const versions = this.#models.get(name)?.byVersion
+    return version === undefined ? versions !== undefined : (versions?.has(version) ?? false)
   }
 
   /** @throws ServeError CONFLICT when the version is already registered */

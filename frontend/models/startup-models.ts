@@ -1,9 +1,11 @@
 import { within } from '../../common/deadline.ts'
 import { ServeError } from '../../common/errors.ts'
 import { processors } from '../../common/processors.ts'
+import { startTimer } from '../../common/timer.ts'
 import { Turns } from '../../model-archiver/turns.ts'
 import type { ModelToLoad } from '../config/settings.ts'
 import type { ModelSnapshot } from '../config/model-snapshot.ts'
+import { AbsentVersions } from './absent-versions.ts'
 import type { ManagerOptions, Origin } from './build-model.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import type { Model } from './model.ts'
@@ -15,9 +17,13 @@ import { type Restorable, restorable, restoreRequest } from './snapshot-models.t
 const MAX_STARTS = Math.max(4, 2 * processors())
 /** Milliseconds after which the next model starts, although the workers of one before it still load. */
 const TURN_MS = 10_000
+/** Milliseconds before a version of the snapshot is tried again: twice as many each time. */
+const FIRST_PAUSE_MS = 1_000
+const LONGEST_PAUSE_MS = 300_000
 
 /** The models of the start: of the command line and the configuration, or of a snapshot. */
 export class StartupModels {
+  readonly absent = new AbsentVersions()
   readonly #lifecycle: Lifecycle
   readonly #registry: Registry
   readonly #options: ManagerOptions
@@ -42,7 +48,7 @@ export class StartupModels {
 
   /**
    * Loads the models of a snapshot. A version whose archive cannot be used is logged and skipped, as in
-   * TorchServe.
+   * TorchServe, and tried again until it is loaded or unregistered.
    * @param hint ends each message about a version that is not loaded: where the snapshot is
    * @throws ServeError MODEL_NOT_FOUND when an archive is missing; nothing is loaded then.
    *   UNTRUSTED_ARCHIVE when one has not its pin
@@ -50,6 +56,7 @@ export class StartupModels {
   async restore(snapshot: ModelSnapshot, hint: string): Promise<void> {
     const { modelStore } = this.#options.settings
     const versions = await restorable(snapshot, modelStore, hint)
+    for (const version of versions) this.absent.add(version)
     await Promise.all(versions.map((version) => this.#restoreOrSkip(version, hint)))
   }
 
@@ -62,7 +69,28 @@ export class StartupModels {
       if (this.#lifecycle.stopping.aborted) throw error
       this.#options.warn(`Error while registering model ${version.name}. Details: ${message}${hint}`)
       this.#add(Promise.reject(notLoaded(version, error)))
+      this.#tryLater(version, message, FIRST_PAUSE_MS)
     }
+  }
+
+  /** The disk may have room again, or the archive be mended. @param told why it was not loaded before */
+  #tryLater(version: Restorable, told: string, pauseMs: number): void {
+    const { stopping } = this.#lifecycle
+    const again = async (): Promise<void> => {
+      if (stopping.aborted || !this.absent.has(version)) return
+      try {
+        await this.#restore(version)
+        await this.#options.onChange?.()
+      } catch (error) {
+        const { code, message } = ServeError.from(error)
+        if (code === 'CONFLICT')
+          this.absent.loaded(version) // it was registered meanwhile
+        else if (message !== told && !stopping.aborted)
+          this.#options.warn(`Error while registering model ${version.name}. Details: ${message}`)
+        this.#tryLater(version, message, Math.min(2 * pauseMs, LONGEST_PAUSE_MS))
+      }
+    }
+    startTimer(() => void again(), pauseMs).unref()
   }
 
   /**
@@ -87,6 +115,7 @@ export class StartupModels {
       restored: true,
       url,
     })
+    this.absent.loaded(version)
     if (/^https?:/i.test(url)) this.#lifecycle.addDownload(model, version.path)
     warnOfChange(model, version, this.#options.warn)
     if (model.version !== version.version) {

@@ -247,6 +247,36 @@ test('a model that cannot be loaded is left out, with the snapshot and --ncs in 
   await second.stop()
 })
 
+test('a model that could not be loaded stays in the snapshots, is tried again, and ends with DELETE', async () => {
+  const store = await makeStore()
+  const first = await start(store)
+  for (const name of ['word_v1', 'word_v2']) await first.manage('POST', `/models?url=${name}.mar`)
+  const state = models(first, snapshots(first).at(-1)!)['word_v1']
+  await first.stop()
+  const archive = join(store, 'word_v1.mar')
+  const bytes = readFileSync(archive)
+  writeFileSync(archive, 'junk')
+  const second = await start(store, first.folder)
+  await second.manage('PUT', '/models/word_v2?min_worker=1&synchronous=true')
+  await second.stop()
+  expect(models(second, snapshots(second).at(-1)!)['word_v1']).toEqual(state)
+
+  const third = await start(store, first.folder)
+  await logged(third, /Error while registering model word_v1/)
+  writeFileSync(archive, bytes)
+  await third.until(
+    () => loaded(third),
+    (names) => names.includes('word_v1'),
+  )
+  await third.stop()
+
+  writeFileSync(archive, 'junk')
+  const fourth = await start(store, first.folder)
+  expect((await fourth.manage('DELETE', '/models/word_v1')).status).toBe(200)
+  await fourth.stop()
+  expect(Object.keys(models(fourth, snapshots(fourth).at(-1)!))).toEqual(['word_v2'])
+})
+
 test('a broken snapshot is an error that names it', async () => {
   const server = await start(await makeStore())
   await server.stop()
