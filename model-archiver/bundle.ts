@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url'
 import { ServeError } from '../common/errors.ts'
 import { buildMessages, formatMessage, runEsbuild } from './esbuild.ts'
 import { outsidePackages } from './outside-packages.ts'
-import { installedPackage, packageNameOf } from './package-names.ts'
+import { installedPackage, packageNameOf, SELF } from './package-names.ts'
 import { Reach } from './reach.ts'
 
 export interface BundleOptions {
@@ -24,8 +24,6 @@ export interface BundleResult {
   readonly warnings: readonly string[]
 }
 
-/** Never bundled: the handler and the worker must share one copy of the package. */
-const SELF = 'torchserve-ts'
 const MAX_ATTEMPTS = 10
 
 /** Bundled CommonJS packages need `require` and `__dirname`, which ES modules lack. */

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { importedBuiltin } from './builtin-handlers.ts'
 import { runEsbuild } from './esbuild.ts'
-import { packageNameOf } from './package-names.ts'
+import { packageNameOf, SELF } from './package-names.ts'
 import { Reach } from './reach.ts'
 
 /**
@@ -28,7 +28,8 @@ export async function missingPackages(script: string, isOurs = false): Promise<s
   const builtins = paths.map(importedBuiltin).filter((module) => module !== undefined)
   const below = await Promise.all([...new Set(builtins)].map((module) => missingPackages(module, true)))
   const { resolve } = createRequire(script)
+  // Every worker gets this package from the server.
   const isFound = (name: string): boolean =>
-    (resolve.paths(name) ?? []).some((folder) => existsSync(join(folder, name)))
+    name === SELF || (resolve.paths(name) ?? []).some((folder) => existsSync(join(folder, name)))
   return [...new Set([...names.filter((name) => !isFound(name)), ...below.flat()])].sort()
 }

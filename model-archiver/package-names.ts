@@ -1,6 +1,9 @@
 import { isBuiltin } from 'node:module'
 import { isAbsolute } from 'node:path'
 
+/** Never bundled, and never missing: a handler shares the worker's copy of this package. */
+export const SELF = 'torchserve-ts'
+
 /** `@scope/name/sub` -> `@scope/name`. Undefined for paths, `#internal` names and modules of Node itself. */
 export function packageNameOf(specifier: string): string | undefined {
   if (specifier.startsWith('node:') || isBuiltin(specifier) || isAbsolute(specifier)) return undefined

@@ -83,7 +83,7 @@ await describePython('Python workers that fail', ({ python, realTorch }) => {
     process.kill(pid, 'SIGKILL')
     const { messages, error } = await ended
     expect(messages.length).toBeGreaterThan(0)
-    expect([error?.code, error?.details.split('\n')[0]]).toEqual([Status.INTERNAL, 'Worker died.'])
+    expect([error?.code, error?.details.split('\n')[0]]).toEqual([Status.RESOURCE_EXHAUSTED, 'Worker died.'])
     grpc.close()
     await back('streams', pid)
   })
