@@ -1,6 +1,7 @@
 import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
+import { createArchive } from '../../model-archiver/pack.ts'
 import { COUNT, countBody } from '../support/count.ts'
 import { type Fault, Faults } from '../support/faults.ts'
 import { RawRequest, rawRequest } from '../support/raw-http.ts'
@@ -99,6 +100,40 @@ test.each(OF_A_START)(
     await server.ready('other')
     expect(await load.end()).toBeGreaterThan(0)
     expect(server.process.exitCode).toBeNull()
+    expect(await server.stop()).toBe(0)
+  },
+)
+
+const OF_FILES: Fault[] = [
+  ...(['ENOSPC', 'EROFS', 'EMFILE'] as const).map((code): Fault => ({
+    call: 'mkdir',
+    code,
+    text: '/tmp/models',
+  })),
+  { call: 'write', code: 'ENOSPC', text: '-snapshot.cfg' },
+  { call: 'open', code: 'EMFILE', text: '-snapshot.cfg' },
+  { call: 'rename', code: 'EROFS', text: '-snapshot.cfg' },
+]
+
+test.each(OF_FILES)(
+  'registering says why $call failed with $code, works afterwards, and no request of others is lost',
+  async (fault) => {
+    const modelStore = tempDir()
+    const handler = join(tempDir(), 'handler.mjs')
+    writeFileSync(handler, `export const handle = (requests) => requests.map(() => 'hello')\n`)
+    await createArchive({ modelName: 'hello', version: '1.0', handler, exportPath: modelStore })
+    const { server, faults } = await startWith({ snapshots: true, modelStore })
+    const load = new VerifyingLoad(server)
+    const register = () => server.manage('POST', '/models?url=hello.mar&initial_workers=1&synchronous=true')
+    faults.make(fault)
+    await register()
+    await server.manage('DELETE', '/models/hello')
+    expect(faults.hits).toBeGreaterThan(0)
+    const lines = await server.lines(`${fault.code}: `)
+    expect(lines.some((line) => line.includes(fault.text))).toBe(true)
+    faults.heal()
+    expect((await register()).status).toBe(200)
+    expect(await load.end()).toBeGreaterThan(0)
     expect(await server.stop()).toBe(0)
   },
 )
