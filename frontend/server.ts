@@ -46,6 +46,8 @@ import { WorkflowManager } from './workflows/manager.ts'
 const CONNECTION_GRACE_MS = 2000
 /** Milliseconds that killed workers get to end, so that the log has what they printed. */
 const LAST_WORDS_MS = 3000
+/** Milliseconds until a snapshot that could not be written is tried again. */
+const SNAPSHOT_RETRY_MS = 5000
 /** Open requests that the status names. */
 const MAX_TOLD_REQUESTS = 200
 
@@ -116,6 +118,7 @@ class Server implements RunningServer {
   #listeners: Listeners | undefined
   #audit: AuditLog | undefined
   #draining = false
+  #snapshotRetry: NodeJS.Timeout | undefined
 
   constructor(settings: Settings, options: StartOptions, { config, gpus, tracing }: Found) {
     const { log, logFiles = {} } = options
@@ -318,6 +321,7 @@ class Server implements RunningServer {
   }
 
   #end(): void {
+    clearTimeout(this.#snapshotRetry)
     this.#audit?.close()
     this.#system.stop()
     this.#metrics.close()
@@ -337,10 +341,16 @@ class Server implements RunningServer {
   async #writeSnapshot(kind: SnapshotKind): Promise<void> {
     // It would leave out the models that are still to come.
     if (this.#models.incomplete) return
+    clearTimeout(this.#snapshotRetry)
     try {
       await this.#snapshots?.write(kind, this.#models.snapshot())
     } catch (error) {
-      this.#log.error({ err: error }, `The ${kind} snapshot could not be written`)
+      const isLast = this.#draining || kind === 'shutdown'
+      const rest = isLast ? '' : `; trying again in ${SNAPSHOT_RETRY_MS / 1000} s`
+      this.#log.error({ err: error }, `The ${kind} snapshot could not be written${rest}`)
+      if (isLast) return
+      clearTimeout(this.#snapshotRetry)
+      this.#snapshotRetry = setTimeout(() => void this.#writeSnapshot(kind), SNAPSHOT_RETRY_MS).unref()
     }
   }
 }

@@ -12,6 +12,17 @@ export function describeFailure(thrown: unknown): string {
   return text.trim().replace(/\s*\n\s*/g, ' ')
 }
 
+/**
+ * What helps when the machine refuses a start files or room; empty for other failures.
+ * @param folders into which the server writes
+ */
+export function machineHint(thrown: unknown, folders: readonly string[]): string {
+  const { code } = (rootCause(thrown) ?? {}) as { code?: unknown }
+  if (code === 'EMFILE' || code === 'ENFILE') return '; raise the limit of open files (ulimit -n)'
+  if (code !== 'ENOSPC' && code !== 'EDQUOT' && code !== 'EROFS') return ''
+  return `; the server writes into ${folders.join(' and ')}: make room there, or choose other folders`
+}
+
 /** Tells what was thrown, or a message, in one line. @returns the exit status */
 export function tellFailure(thrown: unknown, output: Output): number {
   output.err(`torchserve-ts: ${describeFailure(thrown)}`)

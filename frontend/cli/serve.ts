@@ -9,7 +9,7 @@ import { createLogger, type ServerLog } from '../observe/logs/logger.ts'
 import type { ConsoleWriter } from '../observe/logs/console-writer.ts'
 import { endLogFiles, openLogFiles, reopenLogFiles, type LogFiles } from '../observe/logs/log-files.ts'
 import type { RunningServer, StartServer } from '../server-api.ts'
-import { describeFailure, failureDetail } from './describe-failure.ts'
+import { describeFailure, failureDetail, machineHint } from './describe-failure.ts'
 import type { CliFlags } from './flags.ts'
 import { ServerEntry, type Claim } from './server-entry.ts'
 import { PROCESS_TITLE } from './server-process.ts'
@@ -65,16 +65,20 @@ export async function serve(
   reporter: StartReporter,
   console: ConsoleWriter,
 ): Promise<number> {
-  let debug = false
+  let settings: Settings | undefined
   try {
     const serving = await prepare()
-    const { settings } = serving.loaded
-    debug = settings.logLevel === 'debug'
+    settings = serving.loaded.settings
     await reporter.tell({ type: 'starting', limitMs: startLimit(settings) })
     return await new ServingProcess(serving, reporter, console).run(loadServer)
   } catch (error) {
-    const detail = debug ? failureDetail(error) : undefined
-    await reporter.tell({ type: 'failed', message: describeFailure(error), detail })
+    const detail = settings?.logLevel === 'debug' ? failureDetail(error) : undefined
+    const folders =
+      settings === undefined
+        ? []
+        : [`${settings.tempDir} (TEMP)`, `${resolve(settings.logLocation)} (LOG_LOCATION)`]
+    const message = describeFailure(error) + machineHint(error, folders)
+    await reporter.tell({ type: 'failed', message, detail })
     return 1
   }
 }

@@ -1,4 +1,4 @@
-import { readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { createArchive } from '../../model-archiver/pack.ts'
@@ -199,5 +199,56 @@ test('a model whose workers die before they answer says that it is not ready', a
   expect(version!.failure?.reason).toBe('The process was killed by SIGABRT')
   const ready = await rawRequest(server.ports.inference, '/v2/models/dead/ready', { method: 'GET' })
   expect(ready.status).not.toBe(200)
+  await server.stop()
+})
+
+test('a model whose folder is gone is described, with the folder as the cause', async () => {
+  const folder = join(tempDir(), 'away')
+  cpSync(join(REPOSITORY, 'model-store', 'count'), folder, { recursive: true })
+  const server = await startServer({ models: [`away=${folder}`] })
+  await server.ready('away')
+  rmSync(folder, { recursive: true })
+  process.kill((await server.worker('away')).pid, 'SIGKILL')
+  const [described] = await server.until(
+    () => server.describe('away'),
+    ([version]) => version?.failure !== undefined,
+  )
+  expect(described!.failure!.reason).toContain(`the folder ${folder} is gone`)
+  await server.stop()
+})
+
+const AT_THE_START: [Fault, hint: string][] = [
+  [{ call: 'write', code: 'ENOSPC', text: '.model_server' }, '/tmp (TEMP) and '],
+  [{ call: 'mkdir', code: 'EROFS', text: '/ts-' }, '/logs (LOG_LOCATION): make room there'],
+  [{ call: 'open', code: 'EMFILE', text: '/owner' }, 'raise the limit of open files (ulimit -n)'],
+]
+
+test.each(AT_THE_START)('a start that the machine refuses says what helps: %j', async (fault, hint) => {
+  const faults = new Faults()
+  faults.make(fault)
+  const failure = await startServer(faults.options).then(
+    () => undefined,
+    (error: unknown) => (error as Error).message,
+  )
+  const line = failure?.split('\n').find((each) => each.startsWith(`torchserve-ts: ${fault.code}: `))
+  expect(line).toContain(fault.text)
+  expect(line).toContain(hint)
+})
+
+test('a snapshot that cannot be written is reported, and written when the machine allows it', async () => {
+  const { server, faults } = await startWith({ snapshots: true })
+  const written = (): string[] =>
+    readdirSync(join(server.folder, 'logs', 'config')).filter((name) => name.endsWith('-snapshot.cfg'))
+  faults.make({ call: 'rename', code: 'ENOSPC', text: '-snapshot.cfg' })
+  expect((await server.manage('PUT', '/models/count?min_worker=2&synchronous=true')).status).toBe(200)
+  await server.lines('The snapshot snapshot could not be written; trying again in 5 s')
+  expect(written()).toEqual([])
+  faults.heal()
+  await server.until(
+    async () => written().length,
+    (count) => count === 1,
+  )
+  const text = readFileSync(join(server.folder, 'logs', 'config', written()[0]!), 'utf8')
+  expect(text).toMatch(/"minWorkers"\\?: 2/)
   await server.stop()
 })
