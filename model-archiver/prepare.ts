@@ -144,7 +144,7 @@ async function prepareIn(
     runtime: manifest.runtime,
     archive,
     modelDir,
-    closedModules: [...workspace.closedModules, ...reach.closedModules],
+    closedModules: workspace.closedModules(reach.closedModules),
     handlerPath: importable?.path,
     sources: importable?.sources ?? [],
     handlerProblem: node && script === undefined ? missingHandler(manifest) : undefined,

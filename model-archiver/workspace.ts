@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { lstat, mkdir, symlink, writeFile } from 'node:fs/promises'
 import { existsSync, realpathSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, sep } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 import { makeFolder } from '../common/make-folder.ts'
 import { removeAtExit } from './exit-removal.ts'
@@ -24,8 +24,8 @@ export interface Workspace {
   readonly root: string
   /** Parent folder for models. */
   readonly place: string
-  /** The node_modules folders above it that it has no link to. */
-  readonly closedModules: readonly string[]
+  /** The node_modules folders above it and in `others` that are neither its own nor linked from it. */
+  closedModules(others: readonly string[]): string[]
   /** Removes the folder; does not follow links. */
   dispose(): Promise<void>
 }
@@ -53,8 +53,10 @@ export async function createWorkspace(
   try {
     claimFolder(root)
     const linked = [serverModules(packageRoot), ...modules].map((path) => path && realpathSync(path))
-    const above = foldersAbove(realpathSync(root)).map((folder) => join(folder, 'node_modules'))
-    const closedModules = above.filter((path) => !linked.includes(path))
+    const real = realpathSync(root)
+    const above = foldersAbove(real).map((folder) => join(folder, 'node_modules'))
+    const closedModules = (others: readonly string[]): string[] =>
+      [...above, ...others].filter((path) => !linked.includes(path) && !path.startsWith(real + sep))
     return { root, place: await layOut(root, packageRoot, modules), closedModules, dispose }
   } catch (error) {
     await dispose()
