@@ -1,6 +1,8 @@
 #!/usr/bin/env node
-import { keepCompiledCode } from './cli/compile-cache.ts'
+import { refuseOldNode } from '../common/node-version.ts'
 
+refuseOldNode()
+const { keepCompiledCode } = await import('./cli/compile-cache.ts')
 keepCompiledCode()
 // Read on demand: what was read before is not cached.
 const { runCli } = await import('./cli/main.ts')

@@ -19,11 +19,11 @@ async function packagesOf(...modules: string[]): Promise<string[]> {
   return [...new Set(names.filter((name) => name !== undefined))].sort()
 }
 
-function follow(path: string, inputs: Metafile['inputs'], read: Set<string>): void {
+function follow(path: string, files: Metafile['inputs' | 'outputs'], read: Set<string>): void {
   if (read.has(path)) return
   read.add(path)
-  for (const { kind, path: next, external } of inputs[path]!.imports)
-    if (kind !== 'dynamic-import' && external !== true) follow(next, inputs, read)
+  for (const { kind, path: next, external } of files[path]!.imports)
+    if (kind !== 'dynamic-import' && external !== true) follow(next, files, read)
 }
 
 test('a start reads no package that only other commands, some calls or some settings need', async () => {
@@ -35,6 +35,19 @@ test('a start reads no package that only other commands, some calls or some sett
 
 test('a worker reads no package but the one of its protocol', async () => {
   expect(await packagesOf('backend-worker/main.ts')).toEqual(['msgpackr'])
+})
+
+test('a command reads no other module before it knows that Node.js is new enough', async () => {
+  const { metafile } = await build({ ...bundleOptions(REPOSITORY), write: false })
+  const { bin } = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8')) as {
+    bin: Record<string, string>
+  }
+  for (const output of Object.values(bin)) {
+    const read = new Set<string>()
+    follow(output, metafile.outputs, read)
+    const modules = [...read].flatMap((path) => Object.keys(metafile.outputs[path]!.inputs))
+    expect(modules.sort()).toEqual(['common/node-version.ts', metafile.outputs[output]!.entryPoint])
+  }
 })
 
 test('an installation has the packages that dist does not contain, and no others', async () => {
