@@ -107,12 +107,12 @@ export class Worker implements JobRunner {
     return this.#model.slots - this.#requests.batches
   }
 
-  /** Batches that it runs. */
   /** Bytes of requests that were sent to it and that it has not taken. */
   get unsentBytes(): number {
     return this.#group?.unsentBytes ?? 0
   }
 
+  /** Batches that it runs. */
   get busySlots(): number {
     return this.#requests?.batches ?? 0
   }
