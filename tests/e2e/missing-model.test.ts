@@ -47,10 +47,9 @@ function startWithKeys(
 ): ReturnType<typeof startServer> {
   const folder = tempDir()
   writeFileSync(join(folder, 'handler.mjs'), 'export const handle = () => ["x"]\n')
-  const scopes = ['inference', 'management']
   const file = writeApiKeys([
-    { name: 'some', scopes, models: ['my_*'] },
-    { name: 'all', scopes },
+    { name: 'some', scopes: ['inference'], models: ['my_*'] },
+    { name: 'all', scopes: ['inference', 'management'] },
   ])
   const models = [`my_first_model=${folder}`, `secret_model=${folder}`]
   return startServer({ models, config: { ...config, api_keys_file: file }, flags: [] })
@@ -114,7 +113,7 @@ test('over gRPC its message ends with that name, for unary calls and streams of 
   sequences.end()
   expect((await readAll(sequences)).messages[0]!.status!.message).toBe(meant)
   const management = managementClient(ports.grpcManagement)
-  const described = call(management, management.DescribeModel, { model_name: 'my-first-modle' }, as('some'))
+  const described = call(management, management.DescribeModel, { model_name: 'my-first-modle' }, as('all'))
   expect(await failed(described)).toBe(meant)
   const infer = { model_name: 'my-first-modle', inputs: [] }
   for (const kind of ['mlserver', 'triton'] as const) {

@@ -111,7 +111,7 @@ await describePython('Python handlers', ({ python }) => {
       })
       expect(seen['argv']).toEqual([
         expect.stringMatching(/\/ts\/model_service_worker\.py$/),
-        ...['--sock-type', 'unix', '--sock-name', expect.stringMatching(/\/\.ts\.sock\.9000$/)],
+        ...['--sock-type', 'unix', '--sock-name', expect.stringMatching(/\/\.ts\.sock\.\d+$/)],
         ...['--metrics-config', expect.stringMatching(/\/metrics\.yaml$/)],
       ])
       expect(seen['pythonpath']).toBe(`/somewhere/else:${String(seen['model_dir'])}`)
@@ -221,7 +221,7 @@ await describePython('Python handlers', ({ python }) => {
     })
 
     test('other lines go to the model log, by their stream', async () => {
-      const lines = async () => server.output.filter((line) => line.includes('W-9000-ops_1.0-'))
+      const lines = async () => server.output.filter((line) => /W-\d+-ops_1\.0-/.test(line))
       const found = await server.until(lines, (all) => all.some((line) => line.includes('a line of trouble')))
       expect(found.find((line) => line.includes('a line of the handler'))).toMatch(/INFO.*-stdout.*MODEL_LOG/)
       expect(found.find((line) => line.includes('a line of trouble'))).toMatch(/WARN.*-stderr.*MODEL_LOG/)
