@@ -10,35 +10,23 @@ export class NothingBefore extends Error {}
 /** What users install, and what decides which packages it runs with. */
 const INSTALLED = ['dist', 'configs', 'libexec', 'proto', 'package-lock.json']
 
+/** The state before the rebuild of the components, with which every later one is compared. */
+const REFERENCE = '0787e2a0310568d923e933e0fc7526ee6f364bcc'
+
 /**
- * The commit with which this checkout is compared: on a branch the one where it left `origin/main` or
- * `main`. On main itself, its last commit where files have changed since, and else the commit before.
- * @param named a commit to take instead
- * @throws NothingBefore without a history
+ * The commit with which this checkout is compared.
+ * @param named a commit to take instead of the reference
+ * @throws NothingBefore without a history that has the reference
  */
 export async function commitBefore(root: string, named = ''): Promise<string> {
-  const git = async (...args: string[]): Promise<string | undefined> => {
-    const { exitCode, stdout } = await execa('git', args, { cwd: root, reject: false })
-    return exitCode === 0 ? stdout.trim() : undefined
-  }
-  const commit = (name: string): Promise<string | undefined> =>
-    git('rev-parse', '--verify', '--quiet', `${name}^{commit}`)
-  if (named !== '') {
-    const found = await commit(named)
-    if (found === undefined)
-      throw new Error(`SPEED_BEFORE must be a commit of this repository, found ${named}`)
-    return found
-  }
-  const head = await commit('HEAD')
-  if (head === undefined) throw new NothingBefore('this is no Git repository with a commit')
-  const main = (await commit('origin/main')) ?? (await commit('main'))
-  if (main === undefined) throw new NothingBefore('there is neither origin/main nor main; set SPEED_BEFORE')
-  const base = await git('merge-base', head, main)
-  if (base === undefined) throw new NothingBefore('a shallow clone has no commit in common with main')
-  if (base !== head || (await git('diff', '--quiet', 'HEAD')) === undefined) return base
-  const parent = await commit('HEAD^')
-  if (parent === undefined) throw new NothingBefore('this commit has none before it, or the clone is shallow')
-  return parent
+  const name = named === '' ? REFERENCE : named
+  const { exitCode, stdout } = await execa('git', ['rev-parse', '--verify', '--quiet', `${name}^{commit}`], {
+    cwd: root,
+    reject: false,
+  })
+  if (exitCode === 0) return stdout.trim()
+  if (named !== '') throw new Error(`SPEED_BEFORE must be a commit of this repository, found ${named}`)
+  throw new NothingBefore(`the history here lacks the reference, ${REFERENCE.slice(0, 10)}`)
 }
 
 /**

@@ -1,7 +1,7 @@
 import { atLeastHeads, median } from '../statistics.ts'
 
-/** Least ratio to the state before: a drop of more than 15 % fails. */
-export const LEAST = 0.85
+/** Least ratio to the state before: a drop of more than 40 % fails. */
+export const LEAST = 0.6
 
 /** How rarely rounds may differ by chance as much as those that make a case fail. */
 const CHANCE = 0.01

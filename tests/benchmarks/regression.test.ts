@@ -1,6 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import {
   buildCommit,
@@ -13,12 +12,12 @@ import { tempDir } from '../support/temp.ts'
 import { execFileSync } from '../support/tools.ts'
 
 describe('the verdict on the rounds of a case', () => {
-  /** `below` rounds with a ratio of 0.75, and the others with 1. */
+  /** `below` rounds with a ratio of 0.5, and the others with 1. */
   const rounds = (below: number, of: number): number[] =>
-    Array.from({ length: of }, (_, i) => (i < below ? 0.75 : 1))
+    Array.from({ length: of }, (_, i) => (i < below ? 0.5 : 1))
 
-  test('a case whose median is 0.85 has kept its speed, whatever its CPU time', () => {
-    expect(verdict([0.2, 0.3, 0.85, 1, 1], rounds(5, 5))).toBe('kept')
+  test('a case whose median is 0.6 has kept its speed, whatever its CPU time', () => {
+    expect(verdict([0.2, 0.3, 0.6, 1, 1], rounds(5, 5))).toBe('kept')
     expect(verdict(rounds(16, 33), rounds(33, 33))).toBe('kept')
   })
 
@@ -58,33 +57,6 @@ describe('the state before', () => {
     git('init', '-q', '-b', 'main')
   })
 
-  test('on a branch it is where the branch left main', async () => {
-    const left = commit('one')
-    git('checkout', '-qb', 'topic')
-    commit('two')
-    commit('three')
-    git('checkout', '-q', 'main')
-    commit('four')
-    git('checkout', '-q', 'topic')
-    expect(await commitBefore(root)).toBe(left)
-  })
-
-  test('origin/main comes before main', async () => {
-    const pushed = commit('one')
-    git('update-ref', 'refs/remotes/origin/main', pushed)
-    commit('two')
-    commit('three')
-    expect(await commitBefore(root)).toBe(pushed)
-  })
-
-  test('on main it is the commit before, and the last one while files have changed since', async () => {
-    const first = commit('one')
-    const second = commit('two')
-    expect(await commitBefore(root)).toBe(first)
-    writeFileSync(join(root, 'file'), 'three')
-    expect(await commitBefore(root)).toBe(second)
-  })
-
   test('a named commit is taken instead, and must exist', async () => {
     const first = commit('one')
     commit('two')
@@ -95,14 +67,8 @@ describe('the state before', () => {
     )
   })
 
-  test('a shallow clone, a first commit, and a folder without Git have none', async () => {
-    await expect(commitBefore(root)).rejects.toThrow(NothingBefore)
+  test('a history without the reference has none', async () => {
     commit('one')
-    await expect(commitBefore(root)).rejects.toThrow('this commit has none before it')
-    commit('two')
-    const source = pathToFileURL(root).href
-    root = tempDir()
-    git('clone', '-q', '--depth', '1', source, '.')
     await expect(commitBefore(root)).rejects.toThrow(NothingBefore)
   })
 
