@@ -1,5 +1,7 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { basename, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { REPOSITORY, startServer } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
@@ -15,10 +17,6 @@ for (const { page, file, code } of HERE) {
   if (file === undefined) continue
   mkdirSync(folderOf(page), { recursive: true })
   writeFileSync(join(folderOf(page), file), code)
-}
-// The pages' own tests are tests of this file.
-for (const { page, file } of HERE) {
-  if (file?.endsWith('.test.ts') === true) await import(join(folderOf(page), file))
 }
 
 function folderOf(page: string): string {
@@ -70,7 +68,23 @@ function commandsOf({ code }: Block): { command: string; output: RegExp }[] {
     })
 }
 
-test('every page of the guide has a handler with a test that runs', () => {
+test('the tests of the pages pass with the runner that projects of init have', async () => {
+  mkdirSync(join(FOLDER, 'node_modules'))
+  symlinkSync(REPOSITORY, join(FOLDER, 'node_modules', 'torchserve-ts'))
+  writeFileSync(join(FOLDER, 'package.json'), '{"type":"module"}')
+  const files = HERE.filter(({ file }) => file?.endsWith('.test.ts') === true)
+  const paths = files.map(({ page, file }) => join(nameOf(page), file!))
+  const tests = files.flatMap(({ code }) => code.match(/^test\(/gm) ?? [])
+  const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
+  const { stdout } = await execa(
+    process.execPath,
+    ['--import', tsx, '--test', '--test-reporter', 'tap', ...paths],
+    { cwd: FOLDER, env: { ...process.env, NODE_OPTIONS: '' }, reject: false },
+  )
+  expect(stdout).toMatch(new RegExp(`^# tests ${tests.length}\\n(?:#.*\\n)?# pass ${tests.length}$`, 'm'))
+})
+
+test('every page of the guide has a handler with a test', () => {
   const lacking = PAGES.filter((page) => {
     const files = HERE.filter((block) => block.page === page).map(({ file }) => file)
     return !files.includes('handler.ts') || !files.includes('handler.test.ts')

@@ -38,7 +38,6 @@ test('all TypeScript of the documentation has the types of the package', async (
       paths: {
         'torchserve-ts': [join(REPOSITORY, 'backend-worker', 'index.ts')],
         'torchserve-ts/testing': [join(REPOSITORY, 'backend-worker', 'testing.ts')],
-        '@jest/globals': [join(modules, '@jest', 'globals', 'build', 'index.d.ts')],
       },
     },
     include: ['**/*.ts'],

@@ -5,7 +5,7 @@ import { DevServer } from '../support/dev-server.ts'
 import { RawRequest, rawRequest } from '../support/raw-http.ts'
 import { REPOSITORY, startServer } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
-import { execFileSync } from '../support/tools.ts'
+import { execa, execFileSync } from '../support/tools.ts'
 
 const README = readFileSync(join(REPOSITORY, 'README.md'), 'utf8')
 
@@ -33,8 +33,13 @@ function commandWith(text: string): string[] {
 test('the README shows the handler and the test that are in the repository', () => {
   const [handler, itsTest] = blocks('ts')
   expect(handler).toBe(source('examples/my-first-handler/handler.ts'))
-  const there = source('tests/examples/my-first-handler.test.ts')
-  expect(itsTest).toBe(there.replace('../../examples/my-first-handler/handler.ts', './handler.ts'))
+  expect(itsTest).toBe(source('examples/my-first-handler/handler.test.ts'))
+})
+
+test('the README’s command tests the handler', async () => {
+  const [, ...run] = commandWith('tsx --test')
+  const { stdout } = await execa('npx', run, { cwd: REPOSITORY, env: { ...process.env, NODE_OPTIONS: '' } })
+  expect(stdout).toMatch(/tests 1$[^]*pass 1$/m)
 })
 
 test('the README’s commands pack the handler, serve it and stream from it', async () => {
