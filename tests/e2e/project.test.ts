@@ -103,8 +103,10 @@ describe('with the packages that GGUF needs', () => {
   })
 })
 
-test('dev names the package that a project lacks', async () => {
+test('an ONNX project downloads nothing for GPUs, and dev names the package that it lacks', async () => {
   const project = await init('onnx')
+  const flags = ['config', 'get', 'onnxruntime-node-install']
+  expect((await execa('npm', flags, { cwd: project, env })).stdout).toBe('skip')
   const server = new DevServer('.', project, join(packageFolder(), 'dist', 'frontend', 'cli.js'))
   try {
     await server.said('each save is loaded')

@@ -9,8 +9,8 @@ import { packageRoot } from '../../../model-archiver/package-root.ts'
 import { templatesDir, version } from '../../package-info.ts'
 import type { Template } from './templates.ts'
 
-/** npm leaves files of this name out of packages, so the template has it without the dot. */
-const GITIGNORE = { inTemplate: 'gitignore', inProject: '.gitignore' }
+/** npm leaves files of these names with a dot out of packages, so the templates have them without it. */
+const DOTFILES: ReadonlySet<string> = new Set(['gitignore', 'npmrc'])
 
 /**
  * Writes a project.
@@ -24,7 +24,7 @@ export async function writeProject(folder: string, { folders }: Template): Promi
   for (const name of folders) {
     const template = join(templatesDir, name)
     for (const file of await readdir(template)) {
-      const path = file === GITIGNORE.inTemplate ? GITIGNORE.inProject : file
+      const path = DOTFILES.has(file) ? `.${file}` : file
       files.set(path, filled(await readFile(join(template, file)), folder))
     }
   }
