@@ -62,7 +62,7 @@ test('init makes a project, dev serves it, and a save is what the next request g
     const request = { headers: { 'content-type': 'text/plain' }, body: 'one two three' }
     const before = new RawRequest(server.port, '/predictions/my-text-stream', request)
     await before.gotChunks(1)
-    const chat = { model: 'my_text_stream', messages: [{ role: 'user', content: 'Hi' }] }
+    const chat = { model: 'my-text-stream', messages: [{ role: 'user', content: 'Hi' }] }
     const body = JSON.stringify(chat)
     const answer = await rawRequest(server.port, '/v1/chat/completions', { body })
     expect(JSON.parse(answer.body)).toMatchObject({ choices: [{ message: { role: 'assistant' } }] })
