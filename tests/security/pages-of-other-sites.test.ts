@@ -16,23 +16,25 @@ import { startServer, type Server } from '../support/server.ts'
 const ANY: ListenAddress = { ...TCP, host: '0.0.0.0' }
 const EVIL = 'https://evil.example.com'
 
-/** Whether a request with these headers passes. */
-function passes(
+/** Why a request with these headers is refused; undefined: it passes. */
+function refusal(
   listener: ListenerKind,
   settings: Partial<PageSettings>,
   headers: Record<string, string>,
   address = TCP as ListenAddress,
   authority?: string,
-): boolean {
+): string | undefined {
   const all = { corsAllowedOrigin: undefined, ...pageSettings(address), ...settings }
   const check = new PageCheck(listener, all)
   try {
     check.check({ host: '127.0.0.1:8080', ...headers }, authority, { checkedHost: undefined })
-    return true
-  } catch {
-    return false
+    return undefined
+  } catch (error) {
+    return (error as Error).message
   }
 }
+
+const passes = (...request: Parameters<typeof refusal>): boolean => refusal(...request) === undefined
 
 const LISTENERS = ['inference', 'management', 'shared', 'metrics'] as const
 
@@ -115,6 +117,38 @@ describe.each(LISTENERS)('%s', (listener) => {
     expect(passes(listener, any, { host: 'other.example.com' })).toBe(true)
     expect(passes(listener, any, { host: 'other.example.com', origin: EVIL })).toBe(false)
   })
+})
+
+test.each([
+  ['a name of a proxy', TCP, { host: 'public.name' }, 'allowed_hosts=public.name'],
+  ['that name with a port', TCP, { host: 'Public.Name:8443' }, 'allowed_hosts=public.name'],
+  [
+    'a page of that name',
+    ANY,
+    { host: 'public.name', origin: 'https://public.name' },
+    'allowed_hosts=public.name',
+  ],
+  ['a page behind a proxy that changes Host', TCP, { origin: EVIL }, `cors_allowed_origin=${EVIL}`],
+  [
+    'a page of another port of an address',
+    ANY,
+    { host: '203.0.113.9:8080', origin: 'http://203.0.113.9:3000' },
+    'cors_allowed_origin=http://203.0.113.9:3000',
+  ],
+  ['a page without an origin', TCP, { 'sec-fetch-site': 'cross-site' }, 'cors_allowed_origin=*'],
+  ['a page in a sandbox', TCP, { origin: 'null' }, 'cors_allowed_origin=*'],
+] as const)('the message for %s has the line that allows it', (_name, address, headers, line) => {
+  expect(refusal('inference', {}, headers, address)).toContain(`: the line ${line} in config.properties`)
+  const [key, value] = line.split('=') as [string, string]
+  const settings = key === 'allowed_hosts' ? { allowedHosts: [value] } : { corsAllowedOrigin: value }
+  expect(passes('inference', settings, headers, address)).toBe(true)
+})
+
+test('the message does not tell which hosts are allowed already', () => {
+  const allowedHosts = ['models.example.com']
+  expect(refusal('management', { allowedHosts }, { host: 'public.name' })).toBe(
+    'The host "public.name" is not known: the line allowed_hosts=...,public.name in config.properties allows it',
+  )
 })
 
 test('the answer is 403 in the form of the API', async () => {

@@ -44,6 +44,7 @@ export class PageCheck {
   readonly #origins: ReadonlySet<string>
   readonly #anyHost: boolean
   readonly #hosts: ReadonlySet<string>
+  readonly #hasAllowedHosts: boolean
   /** Each begins with a dot. */
   readonly #suffixes: readonly string[]
 
@@ -60,6 +61,7 @@ export class PageCheck {
     this.#needsHost = this.#checksHost && managed
     this.#origins = new Set(corsAllowedOrigin.split(',').map((each) => each.trim().toLowerCase()))
     this.#anyOrigin = this.#origins.has('*')
+    this.#hasAllowedHosts = allowedHosts.length > 0
     this.#suffixes = allowedHosts.filter((name) => name.startsWith('*.')).map((name) => name.slice(1))
     this.#hosts = new Set([...allowedHosts, ...(address.kind === 'tcp' ? [address.host.toLowerCase()] : [])])
   }
@@ -85,24 +87,39 @@ export class PageCheck {
     const { origin, 'sec-fetch-site': site } = headers
     if (origin === undefined ? isOpened || OWN_SITES.has(site) : this.#isAllowed(origin.toLowerCase(), host))
       return
-    if (!this.#off && !this.#anyOrigin) throw foreignPage(origin)
+    if (!this.#off && !this.#anyOrigin) throw this.#foreignPage(origin, host)
   }
 
   #checkHost(text: string): void {
     const host = parseHost(text)
     if (host === undefined)
       throw new ServeError('INVALID_ARGUMENT', `The host ${shown(text)} must be a name or an address`)
-    if (this.#checksHost && !this.#isKnown(host)) throw unknownHost(text)
+    if (this.#checksHost && !this.#isKnown(host))
+      throw new ServeError('FOREIGN_PAGE', `The host ${shown(text)} is not known: ${this.#trusting(host)}`)
   }
 
   #isAllowed(origin: string, host: string | undefined): boolean {
     if (this.#origins.has(origin)) return true
-    const place = /^https?:\/\/(.+)$/.exec(origin)?.[1]
-    const page = place === undefined ? undefined : parseHost(place)
-    if (page === undefined || page.kind === 'other') return false
+    const page = pageOf(origin)
+    if (page === undefined) return false
     if (isLoopbackHost(page.name) || this.#isConfigured(page.name)) return true
     // Without tokens, a page of a rebound name has the same origin as the server.
-    return place === host?.toLowerCase() && (!this.isOpen || this.#isKnown(page))
+    return page.place === host?.toLowerCase() && (!this.isOpen || this.#isKnown(page))
+  }
+
+  #foreignPage(origin: string | undefined, host: string | undefined): ServeError {
+    const page = origin === undefined ? undefined : pageOf(origin.toLowerCase())
+    const isOwn = page?.kind === 'domain' && page.name === parseHost(host ?? '')?.name
+    const pages = origin === undefined ? 'Pages of other sites' : `Pages of ${shown(origin)}`
+    let remedy = allows('cors_allowed_origin=*', 'all pages')
+    if (page !== undefined) remedy = isOwn ? this.#trusting(page) : allows(`cors_allowed_origin=${origin}`)
+    return new ServeError('FOREIGN_PAGE', `${pages} must not use this server: ${remedy}`)
+  }
+
+  /** The line with which the host is trusted. Those that are trusted are not for whoever is refused. */
+  #trusting({ name, kind }: Host): string {
+    if (kind !== 'domain') return 'use a name or an address of the server'
+    return allows(`allowed_hosts=${this.#hasAllowedHosts ? '...,' : ''}${name}`)
   }
 
   /** Whether nobody else's name servers decide where the name leads. */
@@ -137,17 +154,15 @@ function addressOf(listener: ListenerKind, settings: PageSettings): ListenAddres
   return listener === 'metrics' ? settings.metricsAddress : settings.inferenceAddress
 }
 
-function unknownHost(host: string): ServeError {
-  const message = `The host ${shown(host)} is not known: use an address of the server, or add the name to allowed_hosts`
-  return new ServeError('FOREIGN_PAGE', message)
+/** The host of an origin, and the place as `Host` would have it; undefined: it is no site's. */
+function pageOf(origin: string): (Host & { place: string }) | undefined {
+  const place = /^https?:\/\/(.+)$/.exec(origin)?.[1]
+  const host = place === undefined ? undefined : parseHost(place)
+  return place === undefined || host === undefined || host.kind === 'other' ? undefined : { ...host, place }
 }
 
-function foreignPage(origin: string | undefined): ServeError {
-  const page = origin === undefined ? 'Pages of other sites' : `Pages of ${shown(origin)}`
-  return new ServeError(
-    'FOREIGN_PAGE',
-    `${page} must not use this server: set cors_allowed_origin to allow them`,
-  )
+function allows(line: string, what = 'it'): string {
+  return `the line ${line} in config.properties allows ${what}`
 }
 
 function shown(text: string): string {
