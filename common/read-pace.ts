@@ -34,7 +34,10 @@ export class ReadPace {
   readonly #next = (): void => {
     this.#bytes = 0
     const waiting = this.#waiting
-    for (const stream of waiting.splice(0, this.#streamsOfTurn)) stream.resume()
+    const [first, ...others] = waiting.splice(0, this.#streamsOfTurn)
+    for (const stream of others) stream.resume()
+    // It has used most of the turn before: the next one is another's.
+    first?.resume()
     this.#end = waiting.length > 0 ? setImmediate(this.#next) : undefined
   }
 }

@@ -23,7 +23,8 @@ const EARLY_WRITE_MS = 4
 const NO_BYTES = new Uint8Array(0)
 
 export interface ChannelEvents<In> {
-  onMessage(message: In): void
+  /** @param bytes of its frame */
+  onMessage(message: In, bytes: number): void
   /** Called once, when the socket has closed. `error` is set unless the socket ended normally. */
   onClose(error?: ServeError): void
 }
@@ -41,8 +42,9 @@ export interface FrontendEvents extends ChannelEvents<FromWorker> {
 }
 
 /**
- * A socket that carries messages. Messages of one turn of the event loop leave in one write. A protocol
- * violation, or an exception in `onMessage`, closes the channel, because nothing after it can be trusted.
+ * A socket that carries messages. Messages of one turn of the event loop leave in one write. Who pauses the
+ * socket in `onMessage` gets no further message until it is resumed. A protocol violation, or an exception
+ * in `onMessage`, closes the channel, because nothing after it can be trusted.
  */
 export class Channel<Out extends ToWorker | FromWorker> {
   readonly #socket: Socket
@@ -66,14 +68,20 @@ export class Channel<Out extends ToWorker | FromWorker> {
     this.#socket = socket
     this.#busyPoll = new BusyPoll(busyPollMs)
     let arrivedAt = 0
-    const decoder = new FrameDecoder(maxFrameBytes, (chunk, from, to) => {
-      if (this.#error === undefined) onFrame(chunk, from, to, arrivedAt)
-    })
+    const decoder = new FrameDecoder(
+      maxFrameBytes,
+      (chunk, from, to) => {
+        if (this.#error === undefined) onFrame(chunk, from, to, arrivedAt)
+      },
+      () => socket.isPaused(),
+    )
     socket.on('data', (chunk: Buffer) => {
       arrivedAt = this.#turnStart = this.#lastAsked = performance.now()
       this.#busyPoll.received(arrivedAt)
       try {
-        if (this.#error === undefined) decoder.push(chunk)
+        if (this.#error !== undefined) return
+        const bytes = decoder.push(chunk)
+        if (bytes < chunk.length) socket.unshift(chunk.subarray(bytes))
       } catch (thrown) {
         this.close(ServeError.from(thrown))
       }
@@ -208,7 +216,7 @@ export function frontendChannel(
     socket,
     maxFrameBytes,
     (chunk, from, to, arrivedAt) => {
-      if (!isItemFrame(chunk, from, to)) events.onMessage(decodeFromWorker(chunk, from, to))
+      if (!isItemFrame(chunk, from, to)) events.onMessage(decodeFromWorker(chunk, from, to), to - from)
       else events.onItem(itemId(chunk, from), chunk, from + ITEM_BODY_AT, to, arrivedAt)
     },
     (error) => events.onClose(error),
@@ -222,6 +230,6 @@ export function workerChannel(
   maxFrameBytes: number,
   events: ChannelEvents<ToWorker>,
 ): Channel<FromWorker> {
-  const onFrame: OnFrame = (chunk, from, to) => events.onMessage(decodeToWorker(chunk, from, to))
+  const onFrame: OnFrame = (chunk, from, to) => events.onMessage(decodeToWorker(chunk, from, to), to - from)
   return new Channel(socket, maxFrameBytes, onFrame, (error) => events.onClose(error))
 }

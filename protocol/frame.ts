@@ -28,17 +28,23 @@ export type OnFrame = (chunk: Buffer, from: number, to: number) => void
 export class FrameDecoder {
   readonly #maxFrameBytes: number
   readonly #onFrame: OnFrame
+  readonly #isPaused: () => boolean
   readonly #unread = new UnreadBytes()
   #wanted = LENGTH_BYTES
 
-  constructor(maxFrameBytes: number, onFrame: OnFrame) {
+  /** @param isPaused asked after each frame: whether the next ones are left to the caller; default: never */
+  constructor(maxFrameBytes: number, onFrame: OnFrame, isPaused = (): boolean => false) {
     this.#maxFrameBytes = maxFrameBytes
     this.#onFrame = onFrame
+    this.#isPaused = isPaused
   }
 
-  /** @throws ServeError PROTOCOL when a frame is empty or too long; the stream cannot be used after that */
-  push(chunk: Buffer): void {
-    this.#cut(chunk, this.#unread.bytes === 0 ? 0 : this.#complete(chunk))
+  /**
+   * Returns how many bytes of the chunk were read: all, unless `isPaused` said so.
+   * @throws ServeError PROTOCOL when a frame is empty or too long; the stream cannot be used after that
+   */
+  push(chunk: Buffer): number {
+    return this.#cut(chunk, this.#unread.bytes === 0 ? 0 : this.#complete(chunk))
   }
 
   /** Ends the frame that was begun. Returns where it ends in the chunk: only its bytes are copied. */
@@ -57,21 +63,25 @@ export class FrameDecoder {
     }
   }
 
-  #cut(chunk: Buffer, from: number): void {
+  #cut(chunk: Buffer, from: number): number {
     const size = chunk.length
     const onFrame = this.#onFrame
     let offset = from
-    while (size - offset >= LENGTH_BYTES) {
+    while (offset < size && !this.#isPaused()) {
+      if (size - offset < LENGTH_BYTES) {
+        this.#keep(chunk, offset, LENGTH_BYTES)
+        return size
+      }
       const length = this.#checked(readLength(chunk, offset))
       const end = offset + LENGTH_BYTES + length
       if (end > size) {
         this.#keep(chunk, offset, LENGTH_BYTES + length)
-        return
+        return size
       }
       onFrame(chunk, offset + LENGTH_BYTES, end)
       offset = end
     }
-    if (offset < size) this.#keep(chunk, offset, LENGTH_BYTES)
+    return offset
   }
 
   #keep(chunk: Buffer, offset: number, wanted: number): void {

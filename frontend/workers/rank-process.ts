@@ -5,6 +5,7 @@ import { ServeError } from '../../common/errors.ts'
 import { PROTOCOL_VERSION, type FromWorker, type ToWorker } from '../../protocol/messages.ts'
 import { type ExitCause, whileLoading } from './exit-cause.ts'
 import { type CommandLine, WorkerProcess } from './worker-process.ts'
+import { paceReports } from './read-lines.ts'
 import type { WorkerOutput } from './worker-state.ts'
 
 export interface RankOptions {
@@ -99,7 +100,9 @@ export class RankProcess {
     this.#closed = new Promise((resolve) => socket.once('close', () => resolve()))
     const { maxFrameBytes, busyPollMs } = this.#options
     const events: FrontendEvents = {
-      onMessage: (message) => {
+      onMessage: (message, bytes) => {
+        if (message.type === 'log') paceReports(socket, bytes, 1)
+        else if (message.type === 'metric') paceReports(socket, bytes, message.values.length)
         if (message.type === 'ready') this.#hello(message.protocolVersion)
         else this.#events.onMessage(this.#options.rank, message)
       },

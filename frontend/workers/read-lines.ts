@@ -11,13 +11,21 @@ const MAX_LINE = 8192
 /** Milliseconds after which a line without an end counts as one: its process may wait, or work on. */
 const QUIET_MS = 1_000
 
-/** Of all processes together. What becomes of their lines in the log takes longer than to read them. */
+/**
+ * What all processes together report in a turn of the event loop: lines, and frames of logs and metrics. What
+ * becomes of them takes longer than to read them.
+ */
 export const TURN_BYTES = 65_536
-/** Lines of one process in a turn. Short ones are as much work as others. */
+/** Lines of one process in a turn, or frames of all. Short ones are as much work as others. */
 export const TURN_LINES = 256
 const LINE_BYTES = TURN_BYTES / TURN_LINES
 const NEWLINE = 10
 const pace = new ReadPace(TURN_BYTES)
+
+/** Counts logs and values of metrics that came from a worker's socket like lines that it prints. */
+export function paceReports(socket: Readable, bytes: number, reports: number): void {
+  pace.read(socket, bytes + reports * LINE_BYTES)
+}
 
 /**
  * Calls back for each line of a process's output, without colours, with bounded memory. What has no newline

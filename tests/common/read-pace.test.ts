@@ -56,3 +56,18 @@ test('a stream that its reader has paused is left to the reader', async () => {
   await turn()
   expect(stream.isPaused()).toBe(true)
 })
+
+test('who was first in a turn is the last in the next one', async () => {
+  const pace = new ReadPace(TURN)
+  const resumed: string[] = []
+  const streams = ['a', 'b', 'c'].map((name) => {
+    const stream = new PassThrough().resume()
+    return stream.on('resume', () => resumed.push(name))
+  })
+  await turn()
+  resumed.length = 0
+  for (const stream of streams) pace.read(stream, TURN + 1)
+  await turn()
+  await turn()
+  expect(resumed).toEqual(['b', 'c', 'a'])
+})

@@ -161,6 +161,13 @@ describe('what handlers report', () => {
   })
   const calls = report({ name: 'Calls', kind: 'gauge', values: [2, 3], requestIds: ['a', 'b'] })
 
+  test('request ids of a value are those of a batch, not of any length', () => {
+    const test = rig({ config: { ts: [], model: [spec({})] } })
+    test.metrics.model('m', '1.0').reported({ ...calls, requestIds: ['a'.repeat(6_000_000), 'b'] })
+    expect(test.handlers[0]!.split('requestID:')[1]).toHaveLength(8_192)
+    expect(test.handlers[1]).toMatch(/requestID:b$/)
+  })
+
   test('a declared metric is what its declaration says, whatever the handler sends', () => {
     const test = rig({ config: { ts: [], model: [spec({})] } })
     test.metrics.model('m', '1.0').reported(calls)

@@ -303,3 +303,19 @@ describe('a sender is given a turn of the event loop', () => {
     expect(channel.breather()).toBe(first)
   })
 })
+
+test('who pauses the socket gets no further message until it is resumed, and each in its order', async () => {
+  const [near, far] = await socketPair()
+  const end = frontend(near, 1000, () => near.pause())
+  const other = worker(far)
+  for (let nonce = 0; nonce < 20; nonce++) other.send({ type: 'pong', nonce })
+  other.close()
+  for (let count = 1; count <= 20; count++) {
+    await end.arrived(count)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(end.messages).toHaveLength(count)
+    near.resume()
+  }
+  expect(await end.closed).toBeUndefined()
+  expect(end.messages).toEqual([...Array(20).keys()].map((nonce) => ({ type: 'pong', nonce })))
+})

@@ -133,3 +133,26 @@ test('delivered frames are not overwritten by what comes later', () => {
     { numRuns: 50 },
   )
 })
+
+test('who pauses after a frame is told how much was read, and goes on with the rest', () => {
+  const all = ['first', 'second', 'third'].map((text) => frameOf(Buffer.from(text)))
+  const bytes = Buffer.concat(all)
+  const frames: string[] = []
+  let isPaused = false
+  const decoder = new FrameDecoder(
+    1000,
+    (chunk, from, to) => {
+      frames.push(chunk.toString('latin1', from, to))
+      isPaused = true
+    },
+    () => isPaused,
+  )
+  expect(decoder.push(bytes.subarray(0, 6))).toBe(6)
+  const reads: number[] = []
+  for (let at = 6; at < bytes.length; at += reads.at(-1)!) {
+    isPaused = false
+    reads.push(decoder.push(bytes.subarray(at)))
+  }
+  expect(reads).toEqual([all[0]!.length - 6, all[1]!.length, all[2]!.length])
+  expect(frames).toEqual(['first', 'second', 'third'])
+})

@@ -7,6 +7,8 @@ import { HOST } from './server-metrics.ts'
 const MAX_DETECTED = 1_000
 /** Characters of a name, a unit, or the value of a dimension. */
 const MAX_CHARACTERS = 256
+/** Characters of the request ids of one value: those of a batch. */
+const MAX_IDS = 8_192
 /** Dimensions of a detected metric. */
 const MAX_DIMENSIONS = 16
 
@@ -42,11 +44,11 @@ export class HandlerMetrics {
       this.#options.warn(`Metric ${name} must have the dimension ${names[missing]!}; the value is dropped`)
       return
     }
-    const series = family.series([...(values as string[]).map(clip), HOST])
+    const series = family.series([...(values as string[]).map((each) => clip(each)), HOST])
     message.values.forEach((value, index) => {
       if (family.kind === 'counter' && value < 0)
         this.#options.warn(`Counter ${name} must not be negative; the value is dropped`)
-      else series.record(value, message.requestIds[index] || null)
+      else series.record(value, clip(message.requestIds[index] ?? '', MAX_IDS) || null)
     })
   }
 
@@ -57,7 +59,12 @@ export class HandlerMetrics {
       return undefined
     }
     const names = Object.keys(dimensions).slice(0, MAX_DIMENSIONS)
-    return this.#add({ name: clip(name), kind, unit: clip(unit), dimensions: names.map(clip) })
+    return this.#add({
+      name: clip(name),
+      kind,
+      unit: clip(unit),
+      dimensions: names.map((each) => clip(each)),
+    })
   }
 
   #add(spec: MetricSpec): MetricFamily {
@@ -69,6 +76,6 @@ export class HandlerMetrics {
 }
 
 /** As the worker's library does, which a handler need not use. No part of a longer text stays in memory. */
-function clip(text: string): string {
-  return text.length <= MAX_CHARACTERS ? text : Buffer.from(text.slice(0, MAX_CHARACTERS)).toString()
+function clip(text: string, characters = MAX_CHARACTERS): string {
+  return text.length <= characters ? text : Buffer.from(text.slice(0, characters)).toString()
 }
