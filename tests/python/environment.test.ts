@@ -45,7 +45,7 @@ test.each([
     /No Python was found .*\/nowhere\/python: the command was not found.*python=/,
   ],
   ['it does not speak', () => fakePython('I am no Python'), /is not a Python interpreter/],
-  ['it fails', () => fakePython('', 3), /No Python was found .*exit code 3/],
+  ['it fails', () => fakePython('', 3), /No Python was found .*exited with code 3/],
 ])('one error says what to do when %s', async (_name, python, message) => {
   expect(await failure(python())).toMatch(message)
 })

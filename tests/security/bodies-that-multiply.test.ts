@@ -66,7 +66,7 @@ describe('a multipart body costs what its bytes cost', () => {
 
   test('with a boundary of many characters is refused', async () => {
     const type = `multipart/form-data; boundary=${'b'.repeat(201)}`
-    expect(await cost('/predictions/echo', type, '--')).toMatch(/^400 .*at most 200 characters/s)
+    expect(await cost('/predictions/echo', type, '--')).toMatch(/^400 .*1 to 200 characters/s)
   })
 })
 
