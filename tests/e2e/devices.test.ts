@@ -76,7 +76,9 @@ test('workers get their GPU and their environment, and describe tells', async ()
   const usage = 'gpuId::1 utilization.gpu::1 % utilization.memory::2 % memory.used::3 MiB'
   expect(one).toMatchObject({
     deviceType: 'gpu',
-    workers: [{ id: expect.stringMatching(/^910\d$/) as string, gpu: true, threads: 1, gpuUsage: usage }],
+    workers: [
+      { id: expect.stringMatching(/^910\d$/) as unknown as string, gpu: true, threads: 1, gpuUsage: usage },
+    ],
   })
   expect((await server.describe('chosen'))[0]).toMatchObject({ deviceIds: [2] })
   const [wrong] = await server.describe('wrong')
