@@ -2,7 +2,7 @@ import Module, { register } from 'node:module'
 import { sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-/** Of one look-up, as Node tells its hooks. */
+/** Node passes this to its hooks for each look-up. */
 interface LookUp {
   readonly conditions: readonly string[]
   readonly parentURL?: string

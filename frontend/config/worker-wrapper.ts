@@ -10,7 +10,7 @@ const PLACEHOLDER = /\{(\w+)\}/g
 const FORM = 'a command: a JSON list of words, or words divided by blanks'
 const MALFORMED = `must be ${FORM}`
 
-/** The words of a command that is put before the command of a worker; no words: none. */
+/** The command that is put before a worker's own, in words; empty: no command. */
 export const WORKER_WRAPPER: ValueType<readonly string[]> = {
   label: 'command',
   expected: FORM,

@@ -120,7 +120,7 @@ export function handlerInput(
   return { method: 'handle', parts: handlerParts(infer, maxBytes), answers: { facts, wanted } }
 }
 
-/** Parameters of an output with which Triton sends something else than the tensor. */
+/** Parameters of an output that make Triton send something other than the tensor. */
 const EXTENSIONS = ['shared_memory_region', 'classification']
 
 function refuseExtensions({ outputs = [] }: InferRequest): void {

@@ -101,7 +101,7 @@ const PHRASES: Readonly<Record<number, string>> = {
   416: 'Requested Range Not Satisfiable',
   425: 'Unordered Collection',
 }
-/** Netty has no phrase for these, so that of their class stands. */
+/** Netty has no phrase for these and sends the phrase of their class. */
 const UNNAMED: ReadonlySet<number> = new Set([208, 226, 418, 451, 508, 509])
 const CLASSES = ['', '', 'Success', 'Redirection', 'Client Error', 'Server Error']
 

@@ -35,7 +35,7 @@ export class ConsoleWriter implements LineWriter {
   /** Bytes that a write has begun with. */
   #leaving = 0
   #lost = 0
-  /** Those that the console does not report yet. */
+  /** Lost lines that the console has not reported yet. */
   #untold = 0
   #why = NOT_READ
   #lastWarning = -Infinity

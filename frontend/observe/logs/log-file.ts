@@ -52,7 +52,7 @@ export class LogFile implements LineWriter {
   #day = 0
   readonly #waiting = new WaitingText()
   #lost = 0
-  /** Those of them that the file does not report yet. */
+  /** Lost lines that the file has not reported yet. */
   #untold = 0
   #why = ''
   /** Why the last write failed, until one succeeds. */
