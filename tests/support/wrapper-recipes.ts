@@ -1,10 +1,12 @@
+import { dirname } from 'node:path'
 import { BLOCKS } from '../docs/blocks.ts'
 import { spawnSync } from './tools.ts'
 
-/** The wrapper of docs/worker-wrapper.md that begins with this program. */
+/** The wrapper of docs/worker-wrapper.md that begins with this program, with Node's folder where bubblewrap lacks it. */
 export function recipe(program: string): string {
-  const line = blockWith(`worker_wrapper=${program}`)
-  return line.slice('worker_wrapper='.length).trim()
+  const line = blockWith(`worker_wrapper=${program}`).slice('worker_wrapper='.length).trim()
+  const node = dirname(process.execPath)
+  return program !== 'bwrap' || node.startsWith('/usr/') ? line : `${line} --ro-bind ${node} ${node}`
 }
 
 /** The script of that page that begins so. */
