@@ -67,8 +67,6 @@ spec:
       readOnly: true
     - name: tmp
       mountPath: /tmp
-    - name: shm
-      mountPath: /dev/shm
 {{- end }}
 
 {{- define "torchserve-ts.modelsMount" -}}
@@ -142,6 +140,8 @@ spec:
     {{- end }}
     - name: tmp
       mountPath: /tmp
+    - name: shm
+      mountPath: /dev/shm
     {{- with .Values.extraVolumeMounts }}{{ toYaml . | nindent 4 }}{{ end }}
 {{- end }}
 
