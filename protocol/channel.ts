@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net'
-import { BusyPoll } from './busy-poll.ts'
 import { decodeFromWorker, decodeToWorker } from './codec.ts'
 import { ServeError } from '../common/errors.ts'
 import { FrameDecoder, type OnFrame } from './frame.ts'
@@ -49,7 +48,6 @@ export interface FrontendEvents extends ChannelEvents<FromWorker> {
 export class Channel<Out extends ToWorker | FromWorker> {
   readonly #socket: Socket
   readonly #outbox = new Outbox()
-  readonly #busyPoll: BusyPoll
   #flushing = false
   #turnStart = 0
   #lastAsked = 0
@@ -63,10 +61,8 @@ export class Channel<Out extends ToWorker | FromWorker> {
     maxFrameBytes: number,
     onFrame: (chunk: Buffer, from: number, to: number, arrivedAt: number) => void,
     onClose: ChannelEvents<never>['onClose'],
-    busyPollMs = 0,
   ) {
     this.#socket = socket
-    this.#busyPoll = new BusyPoll(busyPollMs)
     let arrivedAt = 0
     const decoder = new FrameDecoder(
       maxFrameBytes,
@@ -77,7 +73,6 @@ export class Channel<Out extends ToWorker | FromWorker> {
     )
     socket.on('data', (chunk: Buffer) => {
       arrivedAt = this.#turnStart = this.#lastAsked = performance.now()
-      this.#busyPoll.received(arrivedAt)
       try {
         if (this.#error !== undefined) return
         const bytes = decoder.push(chunk)
@@ -183,7 +178,6 @@ export class Channel<Out extends ToWorker | FromWorker> {
   readonly #flush = (): void => {
     this.#flushing = false
     this.#flushNow()
-    this.#busyPoll.sent()
   }
 
   #flushNow(): void {
@@ -202,15 +196,11 @@ function written(socket: Socket): Promise<void> {
   })
 }
 
-/**
- * The frontend's end of a worker socket.
- * @param busyPollMs how long to poll for an answer before the event loop sleeps; default: not at all
- */
+/** The frontend's end of a worker socket. */
 export function frontendChannel(
   socket: Socket,
   maxFrameBytes: number,
   events: FrontendEvents,
-  busyPollMs = 0,
 ): Channel<ToWorker> {
   return new Channel(
     socket,
@@ -220,7 +210,6 @@ export function frontendChannel(
       else events.onItem(itemId(chunk, from), chunk, from + ITEM_BODY_AT, to, arrivedAt)
     },
     (error) => events.onClose(error),
-    busyPollMs,
   )
 }
 

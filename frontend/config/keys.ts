@@ -129,13 +129,6 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     'Milliseconds in which a cancelled handler must end; its worker is killed after them.',
     OURS,
   ),
-  busyPollMicroseconds: key(
-    'busy_poll_microseconds',
-    integer(0, 1000),
-    '200',
-    'Microseconds for which the server polls for the answer of a TypeScript handler instead of sleeping, while such answers take less on average (docs/performance.md); 0: it sleeps. Has no effect with one processor.',
-    OURS,
-  ),
   streamWindowSize: key(
     'stream_window_size',
     integer(1024, 1_073_741_824),

@@ -28,6 +28,7 @@ const PINS = {
   noEffect: 'has no effect: signatures of archives are not checked',
 }
 const COPY = 'copy archives into the model store, or register them by URL'
+const POLL = { advice: 'remove it', noEffect: 'has no effect: the server no longer polls workers' }
 const UPLOADS = { advice: COPY, noEffect: `has no effect: ${COPY}` }
 
 const KEYS: readonly RemovedKey[] = [
@@ -45,6 +46,7 @@ const KEYS: readonly RemovedKey[] = [
   { name: 'require_signed_archives', loosened: /^false$/i, ...PINS },
   { name: 'archive_signers_file', loosened: NONE, ...PINS },
   { name: 'enable_archive_upload', loosened: ANY, ...UPLOADS },
+  { name: 'busy_poll_microseconds', loosened: ANY, ...POLL },
 ]
 
 export const REMOVED_KEYS: ReadonlyMap<string, RemovedKey> = new Map(

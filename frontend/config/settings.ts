@@ -224,11 +224,6 @@ export interface Settings {
   /** Ours: maximum bytes of a stream in flight to the client. Key stream_window_size, default 262144. */
   readonly streamWindowSize: number
   /**
-   * Ours: microseconds for which the frontend polls for the answer of a worker whose answers are short; 0:
-   * never. Key busy_poll_microseconds, default 200.
-   */
-  readonly busyPollMicroseconds: number
-  /**
    * Ours: seconds of silence before a keep-alive comment; 0: never. Key openai_heartbeat_interval, default
    * 15.
    */

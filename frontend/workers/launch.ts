@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import { processors } from '../../common/processors.ts'
 import { builtModule } from '../../model-archiver/package-root.ts'
 import type { LoadMessage, WantedMetrics } from '../../protocol/messages.ts'
 import type { Settings } from '../config/settings.ts'
@@ -18,8 +17,6 @@ const FRAME_OVERHEAD_BYTES = 1 << 20
 /** MASTER_PORT counts up to this offset and then starts again. */
 const MASTER_PORTS = 20_000
 const MAX_PORT = 65535
-/** A worker cannot run on the only processor while the frontend polls. */
-const MAY_POLL = processors() > 1
 
 export interface LaunchContext {
   settings: Settings
@@ -78,7 +75,6 @@ export function rankOptions(
       },
       socketPath,
       maxFrameBytes: settings.maxResponseSize + FRAME_OVERHEAD_BYTES,
-      busyPollMs: MAY_POLL ? settings.busyPollMicroseconds / 1000 : 0,
     }
   })
 }

@@ -13,8 +13,6 @@ export interface RankOptions {
   commandLine: CommandLine
   socketPath: string
   maxFrameBytes: number
-  /** How long to poll for an answer of the worker before the event loop sleeps, in milliseconds. */
-  busyPollMs: number
 }
 
 export interface RankEvents {
@@ -98,7 +96,6 @@ export class RankProcess {
     }
     socket.once('error', refused).once('connect', () => socket.off('error', refused))
     this.#closed = new Promise((resolve) => socket.once('close', () => resolve()))
-    const { maxFrameBytes, busyPollMs } = this.#options
     const events: FrontendEvents = {
       onMessage: (message, bytes) => {
         if (message.type === 'log') paceReports(socket, bytes, 1)
@@ -112,7 +109,7 @@ export class RankProcess {
         this.#process.endSoon()
       },
     }
-    this.#channel = frontendChannel(socket, maxFrameBytes, events, busyPollMs)
+    this.#channel = frontendChannel(socket, this.#options.maxFrameBytes, events)
   }
 
   #hello(version: number): void {

@@ -15,12 +15,7 @@ interface End {
   arrived(count: number): Promise<void>
 }
 
-function frontend(
-  socket: Socket,
-  maxFrameBytes = 1000,
-  onMessage?: (message: FromWorker) => void,
-  busyPollMs?: number,
-): End {
+function frontend(socket: Socket, maxFrameBytes = 1000, onMessage?: (message: FromWorker) => void): End {
   const messages: FromWorker[] = []
   let wake = (): void => undefined
   let close: (error?: ServeError) => void
@@ -36,37 +31,12 @@ function frontend(
       },
       (error) => close(error),
     ),
-    busyPollMs,
   )
   const arrived = async (count: number): Promise<void> => {
     while (messages.length < count) await new Promise<void>((resolve) => (wake = resolve))
   }
   return { channel, messages, closed, arrived }
 }
-
-test('the frontend polls for the answer of a worker whose answers are short', async () => {
-  const [near, far] = await socketPair()
-  const end = frontend(near, 1000, undefined, 10_000)
-  let answering = true
-  const other = workerChannel(far, 1000, {
-    onMessage: (message) => {
-      if (answering && message.type === 'ping') other.send({ type: 'pong', nonce: message.nonce })
-    },
-    onClose: () => undefined,
-  })
-  for (let nonce = 0; nonce < 30; nonce++) {
-    end.channel.send({ type: 'ping', nonce })
-    await end.arrived(nonce + 1)
-  }
-  answering = false
-  const turn = jest.spyOn(globalThis, 'setImmediate')
-  end.channel.send({ type: 'ping', nonce: 30 })
-  // Without it, this one message takes one turn.
-  while (turn.mock.calls.length < 20) await new Promise((resolve) => setTimeout(resolve, 1))
-  turn.mockRestore()
-  other.send({ type: 'pong', nonce: 30 })
-  await end.arrived(31)
-})
 
 function worker(socket: Socket): Channel<FromWorker> {
   return workerChannel(socket, 1000, { onMessage: () => undefined, onClose: () => undefined })

@@ -33,7 +33,6 @@ async function said(messages: readonly FromWorker[]): Promise<{ came: FromWorker
       commandLine: { command: process.execPath, args, workerArgs: args, env: {}, cwd: folder },
       socketPath,
       maxFrameBytes: 2 ** 20,
-      busyPollMs: 0,
     },
     {
       onMessage: (_rank, message) => came.push(message),
