@@ -9,6 +9,7 @@ export default {
   // Everything that tests leave in TMPDIR lies in a folder of the run.
   globalSetup: '<rootDir>/tests/support/global-setup.ts',
   globalTeardown: '<rootDir>/tests/support/global-teardown.ts',
+  setupFiles: ['<rootDir>/tests/support/no-kill-all.ts'],
   // They need PyTorch (npm run test:python) and Chromium (npm run test:console).
   testPathIgnorePatterns: ['/node_modules/', '/tests/torch/', '/tests/console/'],
   extensionsToTreatAsEsm: ['.ts'],
