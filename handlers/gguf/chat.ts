@@ -4,7 +4,6 @@ import {
   otherThanText,
   type ChatChunk,
   type ChatCompletionRequest,
-  type ResponseFormat,
   type TokenLogprob,
 } from 'torchserve-ts'
 import type { ChatPrompt, ChatPrompts } from './chat-prompts.ts'
@@ -14,7 +13,7 @@ import type { Piece, Sampling } from './generation.ts'
 import { merge } from './merge.ts'
 import { samplingOf } from './sampling.ts'
 import type { SamplingDefaults } from './settings.ts'
-import { callBeginning, callGrammar, grammar, toolUse, withToolsTold, type ToolUse } from './tools.ts'
+import { callBeginning, callGrammar, formatGrammar, toolUse, withToolsTold, type ToolUse } from './tools.ts'
 
 /** The chunks of a chat completion. Generates its choices concurrently. */
 export async function* chat(
@@ -55,16 +54,14 @@ function promptOf(prompts: ChatPrompts, { messages }: ChatCompletionRequest, { t
 
 async function grammarOf(
   engine: Engine,
-  { response_format: format }: ChatCompletionRequest,
+  { response_format: format, tools: all }: ChatCompletionRequest,
   { tools, forced }: ToolUse,
 ): Promise<LlamaGrammar | undefined> {
-  if (forced) return callGrammar(engine, tools)
+  if (forced) return callGrammar(engine, tools, all ?? [])
   if (format == null || format.type === 'text') return undefined
-  return grammar(engine, schemaOf(format), 'response_format')
-}
-
-function schemaOf(format: ResponseFormat): Record<string, unknown> | undefined {
-  return format.type === 'json_schema' ? format.json_schema.schema : undefined
+  if (format.type === 'json_object' || format.type === 'json_schema') return formatGrammar(engine, format)
+  const param = 'response_format.type'
+  throw new OpenAIError(`${param} must be text, json_object or json_schema`, 400, { param })
 }
 
 function chatSampling(

@@ -12,7 +12,6 @@ import { OpenAIError, type Logger } from 'torchserve-ts'
 import { within } from '../../common/deadline.ts'
 import { processors } from '../../common/processors.ts'
 import { checkWeights } from './check-weights.ts'
-import { compactGrammar } from './compact-grammar.ts'
 import { generate, type Piece, type Sampling } from './generation.ts'
 import { Interlude } from './interlude.ts'
 import type { LlamaSettings } from './settings.ts'
@@ -144,14 +143,9 @@ export class Engine {
     }
   }
 
-  /** Grammar for JSON that matches a schema; without one, for any JSON object. */
-  async jsonGrammar(schema?: Record<string, unknown>): Promise<LlamaGrammar> {
-    const llama = this.#llama
-    const { grammar } =
-      schema === undefined
-        ? await llama.getGrammarFor('json')
-        : await llama.createGrammarForJsonSchema(schema as Parameters<Llama['createGrammarForJsonSchema']>[0])
-    return llama.createGrammar({ grammar: compactGrammar(grammar) })
+  /** @throws Error when the grammar cannot be parsed */
+  grammar(gbnf: string): Promise<LlamaGrammar> {
+    return this.#llama.createGrammar({ grammar: gbnf })
   }
 
   /** The embedding of a text, one text at a time. Creates the embedding context on first use. */

@@ -4,11 +4,12 @@ import {
   OpenAIError,
   type ChatCompletionRequest,
   type ChatMessage,
+  type ResponseFormat,
   type Tool,
 } from 'torchserve-ts'
 import type { Engine } from './engine.ts'
-
-const NO_ARGUMENTS = { type: 'object', properties: {} }
+import { literal, union } from './gbnf.ts'
+import { JsonGrammar } from './json-grammar.ts'
 
 /** How a request uses tools. */
 export interface ToolUse {
@@ -50,27 +51,40 @@ export function callBeginning({ tools, forced }: ToolUse): string {
 
 /**
  * Grammar for a call of one of the tools; for a single tool, for its arguments.
- * @throws OpenAIError 400 for a schema that the runtime does not support
+ * @param all tools of the request
+ * @throws OpenAIError 400 for a schema that is not supported
  */
-export function callGrammar(engine: Engine, tools: readonly Tool[]): Promise<LlamaGrammar> {
-  if (tools.length === 1) return grammar(engine, tools[0]!.function.parameters ?? NO_ARGUMENTS, 'tools')
-  const calls = tools.map(({ function: { name, parameters } }) => ({
-    type: 'object',
-    properties: { name: { const: name }, arguments: parameters ?? NO_ARGUMENTS },
-    required: ['name', 'arguments'],
-  }))
-  return grammar(engine, { oneOf: calls }, 'tools')
+export function callGrammar(
+  engine: Engine,
+  tools: readonly Tool[],
+  all: readonly Tool[],
+): Promise<LlamaGrammar> {
+  const grammar = new JsonGrammar()
+  const calls = tools.map((tool) => {
+    const { name, parameters } = tool.function
+    const schema = { type: 'object', ...(parameters ?? { properties: {} }) }
+    const values = grammar.schema(schema, `tools[${all.indexOf(tool)}].function.parameters`)
+    const head = literal(`{"name": ${JSON.stringify(name)}, "arguments": `)
+    return tools.length === 1 ? values : `${head} ${values} "}"`
+  })
+  return parsed(engine, grammar.text(union(calls)), 'tools')
 }
 
-export async function grammar(
-  engine: Engine,
-  schema: Record<string, unknown> | undefined,
-  param: string,
-): Promise<LlamaGrammar> {
+/** @throws OpenAIError 400 for a schema that is not supported */
+export function formatGrammar(engine: Engine, format: ResponseFormat): Promise<LlamaGrammar> {
+  const grammar = new JsonGrammar()
+  const [schema, place] =
+    format.type === 'json_schema'
+      ? [format.json_schema.schema, 'json_schema.schema']
+      : [(format as { schema?: unknown }).schema, 'schema']
+  const values = grammar.schema(schema ?? { type: 'object' }, `response_format.${place}`)
+  return parsed(engine, grammar.text(values), 'response_format')
+}
+
+async function parsed(engine: Engine, gbnf: string, param: string): Promise<LlamaGrammar> {
   try {
-    return await engine.jsonGrammar(schema)
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
-    throw new OpenAIError(`This JSON schema is not supported: ${why}`, 400, { param })
+    return await engine.grammar(gbnf)
+  } catch {
+    throw new OpenAIError('This JSON schema is not supported: it refers to itself', 400, { param })
   }
 }

@@ -195,6 +195,70 @@ describe('a GGUF model', () => {
     ])
   })
 
+  test('writes what a schema with alternatives means, not only null', async () => {
+    const text = { type: 'string', minLength: 1, maxLength: 8 }
+    const age = { type: 'integer', maximum: 99 }
+    const schema = {
+      properties: {
+        name: text,
+        nickname: { anyOf: [text, { type: 'boolean' }] },
+        more: { type: ['object', 'array'], properties: { age }, required: ['age'], items: age, maxItems: 3 },
+      },
+      required: ['name', 'nickname', 'more'],
+    }
+    const body = {
+      ...{ model: 'tiny-llama', messages: MESSAGES, max_tokens: 200, temperature: 1, seed: 1, n: 4 },
+      response_format: { type: 'json_schema', json_schema: { name: 'person', schema } },
+    }
+    const { choices } = await ask('/v1/chat/completions', body)
+    expect(choices).toHaveLength(4)
+    for (const { message } of choices) {
+      const person = JSON.parse(message.content) as Record<string, unknown>
+      expect(Object.keys(person)).toEqual(['name', 'nickname', 'more'])
+      expect([expect.any(String), expect.any(Boolean)]).toContainEqual(person['nickname'])
+      expect([{ age: expect.any(Number) }, expect.any(Array)]).toContainEqual(person['more'])
+    }
+  })
+
+  test.each([
+    [
+      { response_format: { type: 'json_schema', json_schema: { schema: { items: { pattern: 'a' } } } } },
+      'response_format.json_schema.schema.items.pattern',
+    ],
+    [
+      {
+        tools: ['a', 'b'].map((name) => ({
+          type: 'function',
+          function: { name, parameters: { not: {} } },
+        })),
+        tool_choice: { type: 'function', function: { name: 'b' } },
+      },
+      'tools[1].function.parameters.not',
+    ],
+    [{ response_format: { type: 'regex' } }, 'response_format.type'],
+    [{ response_format: { type: 'json_object', schema: { $ref: '#' } } }, 'response_format'],
+  ])('refuses a schema that it cannot hold, with its place: %j', async (fields, param) => {
+    const response = await post('/v1/chat/completions', {
+      model: 'tiny-llama',
+      messages: MESSAGES,
+      ...fields,
+    })
+    expect([response.status, await response.json()]).toMatchObject([400, { error: { param } }])
+  })
+
+  test('writes arguments of its own for a tool without a schema', async () => {
+    const tools = [{ type: 'function', function: { name: 'any', parameters: {} } }]
+    const body = {
+      ...{ model: 'tiny-llama', messages: MESSAGES, tools, tool_choice: 'required', max_tokens: 300 },
+      temperature: 0,
+    }
+    const { choices } = await ask('/v1/chat/completions', body)
+    const { tool_calls: calls } = choices[0]!.message as unknown as {
+      tool_calls: { function: { name: string; arguments: string } }[]
+    }
+    expect(calls).toMatchObject([{ function: { name: 'any', arguments: expect.stringMatching(/^\{/) } }])
+  })
+
   test('writes nothing but a call of the tool that it must call', async () => {
     const parameters = {
       type: 'object',

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { compactGrammar } from '../../handlers/gguf/compact-grammar.ts'
 import { merge } from '../../handlers/gguf/merge.ts'
 import { looksLikeCall, ToolCallReader } from '../../handlers/gguf/tool-calls.ts'
 
@@ -55,14 +54,6 @@ describe('calls of tools', () => {
   test('that are no calls give nothing', () => {
     expect(calls(['{"nam', 'e": 1, "arguments": {}}'])).toEqual([])
   })
-})
-
-test('a compact grammar allows no line ends', () => {
-  const grammar =
-    'root ::= "{" whitespace-b-1-4-rule "}" "\\n\\n\\n\\n" [\\n]*\nwhitespace-b-1-4-rule ::= [\\n] "    " | [ ]?\n'
-  expect(compactGrammar(grammar)).toBe(
-    'root ::= "{" whitespace-b-1-4-rule "}"\nwhitespace-b-1-4-rule ::= [ ]?\n',
-  )
 })
 
 describe('merged generators', () => {
