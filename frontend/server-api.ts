@@ -34,6 +34,8 @@ export interface StartOptions {
   waitForModels?: boolean
   /** Destination of snapshots; absent: none are written. */
   snapshots?: { write(kind: SnapshotKind, content: SnapshotContent): Promise<void> }
+  /** Whether clients read what a handler threw, and where. Default: no, the log has it. */
+  tellsThrown?: boolean
   /** The flag that chose the port of REST, for messages. Default: the configuration key. */
   portFlag?: string | undefined
   /** Where `model_snapshot` was read, and how not to: ends messages about models of it that cannot load. */

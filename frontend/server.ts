@@ -153,6 +153,7 @@ class Server implements RunningServer {
       models: () => this.#models.registered(),
       metrics: this.#metrics.wanted,
       warn,
+      tellsThrown: options.tellsThrown === true,
       log: (
         level: LogLevel,
         source: string,

@@ -16,6 +16,8 @@ export interface PoolContext extends LaunchContext {
   /** A number that no other worker of this server has. A rank group uses as many as it has ranks. */
   nextWorkerId(ranks: number): number
   devices: Devices
+  /** See StartOptions. */
+  tellsThrown?: boolean
   /** All models of the server, which share its cores. */
   models(): readonly Model[]
   /**
@@ -193,6 +195,7 @@ export class Pool implements WorkerPool {
       threads: () => threadsOf(this.#model, this.#context.models()),
     }
     const worker = new Worker(id, source, hardware, this.#model, startGroup, {
+      tellsThrown: this.#context.tellsThrown === true,
       onFree: () => {
         this.#model.queue.hand()
       },

@@ -1,4 +1,4 @@
-import type { ServeError } from '../../common/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { FromWorker } from '../../protocol/messages.ts'
 import type { Job } from '../jobs/job.ts'
 import { type ModelFailure, newFailure } from '../models/model-failure.ts'
@@ -11,6 +11,8 @@ type LogMessage = Extract<FromWorker, { type: 'log' }>
 
 /** Characters of a text for the log. The worker's library sends no more, but a handler need not use it. */
 const MAX_CHARACTERS = 32_768
+/** Characters of what was thrown, for the client of a handler's author. */
+const MAX_THROWN = 1_000
 
 /** What a worker's processes print and log, and what went wrong in them: for the log and the metrics. */
 export class Reports {
@@ -81,4 +83,30 @@ export class Reports {
     })
     return failure
   }
+}
+
+/** The end of a line of a stack of V8: `(/models/m/handler.ts:3:9)`, `at file:///models/m/handler.js:3:9`. */
+const PLACE = /^\s+at .*?\(?((?:file:\/\/)?\/[^()]+:\d+:\d+)\)?$/
+
+/**
+ * The same error for the author of a handler: its message also says what was thrown, and where. What a
+ * handler chose for its clients stays as it is.
+ */
+export function tellingThrown(error: ServeError): ServeError {
+  const { code, message, status, detail } = error
+  if (code === 'HANDLER_FAILED' && detail === undefined)
+    return new ServeError(code, `${message}: the log of the server has the traceback`, { status })
+  if (code === 'HANDLER_REJECTED' || detail === undefined) return error
+  const lines = detail.split('\n')
+  const stack = lines.findIndex((line) => /^\s+at /.test(line))
+  const thrown = (stack < 0 ? lines : lines.slice(0, stack)).join(' ').replace(/\s+/g, ' ').trim()
+  const places = lines.flatMap((line) => PLACE.exec(line)?.[1] ?? [])
+  const place = places.find((each) => !each.includes('/node_modules/')) ?? places[0]
+  const what = thrown.startsWith(message) ? thrown : `${message.replace(/\.$/, '')}: ${thrown}`
+  const where = place === undefined ? '' : ` (${place.replace('file://', '')})`
+  return new ServeError(code, `${what.slice(0, MAX_THROWN)}${where}`, {
+    status,
+    detail,
+    cause: error.cause,
+  })
 }

@@ -25,6 +25,8 @@ export interface RequestsOptions extends PatienceOptions {
   onFree(): void
   /** The handler failed a request that was not cancelled. */
   onFailure(job: Job, error: ServeError): void
+  /** What its client gets of an error that the worker sent. */
+  forClient(error: ServeError): ServeError
   /** A time limit ended a job that the handler has. */
   onTimeout(job: Job): void
   /** The worker violated the protocol; nothing more of it can be trusted. */
@@ -34,7 +36,10 @@ export interface RequestsOptions extends PatienceOptions {
 }
 
 /** What a worker does for its requests. */
-interface RequestsOwner extends Pick<RequestsOptions, 'onFree' | 'onFailure' | 'onTimeout' | 'onDiscarded'> {
+interface RequestsOwner extends Pick<
+  RequestsOptions,
+  'onFree' | 'onFailure' | 'forClient' | 'onTimeout' | 'onDiscarded'
+> {
   /** Its processes cannot go on. */
   kill(why: string): void
 }
@@ -43,7 +48,7 @@ interface RequestsOwner extends Pick<RequestsOptions, 'onFree' | 'onFailure' | '
 export function requestsOptions(
   settings: ModelSettings,
   group: WorkerGroup,
-  { onFree, onFailure, onTimeout, onDiscarded, kill }: RequestsOwner,
+  { onFree, onFailure, forClient, onTimeout, onDiscarded, kill }: RequestsOwner,
 ): RequestsOptions {
   const { hearsCancels } = group
   const responseMs = settings.responseTimeout * 1000
@@ -59,6 +64,7 @@ export function requestsOptions(
     group,
     onFree,
     onFailure,
+    forClient,
     onTimeout,
     rankLagMs: responseMs,
     onDeaf: kill,

@@ -97,7 +97,7 @@ export class Requests implements InFlightLink {
         this.#answered = true
         const error = ServeError.fromWire(message.error)
         if (!entry.job.ended) this.#options.onFailure(entry.job, error)
-        entry.job.fail(error)
+        entry.job.fail(this.#options.forClient(error))
         this.#finishedByFirst(entry, true)
         break
       }

@@ -36,6 +36,8 @@ export interface Hardware {
 }
 
 export interface WorkerEvents {
+  /** See StartOptions. Default: no. */
+  readonly tellsThrown?: boolean
   /** It has a free slot. */
   onFree(): void
   /**

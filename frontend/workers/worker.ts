@@ -15,7 +15,7 @@ import { Liveness } from './liveness.ts'
 import { residentBytes } from './memory.ts'
 import { withAllMissing } from './missing-packages.ts'
 import { Requests } from './requests.ts'
-import { Reports } from './reports.ts'
+import { Reports, tellingThrown } from './reports.ts'
 import { requestsOptions } from './requests-options.ts'
 import type { StartGroup } from './runtimes.ts'
 import type { WorkerGroup } from './worker-group.ts'
@@ -228,6 +228,7 @@ export class Worker implements JobRunner {
       requestsOptions(this.#model.settings, group, {
         onFree: () => this.#events.onFree(),
         onFailure: (job, error) => this.#reports.requestFailed(job, error),
+        forClient: this.#events.tellsThrown === true ? tellingThrown : (error) => error,
         onTimeout: (job) => this.#reports.requestTimedOut(job),
         kill: (why) => this.#kill(`Killed: ${why}`),
         onDiscarded: () => this.#model.metrics.discarded(),

@@ -334,6 +334,29 @@ test('a text of curl -d that is read as a form is explained, and one without a =
   await server.said('read as a form, because curl')
 })
 
+test('the client of a handler that throws, or returns what nothing can send, reads what and where', async () => {
+  save(
+    `export const handle = ([request]) => {
+      if (request.body === 'item') return [1n]
+      if (request.body === 'refuse') throw new PredictionException('not this', 400)
+      return [request.none.text]
+    }
+    import { PredictionException } from 'torchserve-ts'`,
+  )
+  const server = await dev()
+  const answer = async (path: string, text: string, type = 'text/plain'): Promise<string> =>
+    (await rawRequest(server.port, path, { headers: { 'content-type': type }, body: text })).body
+  const thrown = `Prediction failed: TypeError: Cannot read properties of undefined (reading 'text') (${handler}:4:28)`
+  const plain = JSON.parse(await answer('/predictions/words', 'go')) as object
+  expect(plain).toEqual({ code: 503, type: 'InternalServerException', message: thrown })
+  const v2 = await answer('/v2/models/words/generate', '{"text_input":"go"}', 'application/json')
+  expect(JSON.parse(v2)).toEqual({ error: thrown })
+  expect(await answer('/predictions/words', 'item')).toContain(
+    'Unsupported model output data type: An item must be a string, bytes',
+  )
+  expect(await answer('/predictions/words', 'refuse')).toContain('"message": "not this"')
+})
+
 test('a temporary folder that is not there is made', async () => {
   const temp = join(root, 'none', 'tmp')
   const server = new DevServer('handlers', root, CLI, 0, { TEMP: temp, TMPDIR: temp })

@@ -40,6 +40,7 @@ class Rig {
       },
       onFree: () => (this.frees += 1),
       onFailure: ({ request }, error) => this.failures.push(`${request.requestId} ${error.code}`),
+      forClient: (error) => error,
       onTimeout: ({ request }) => this.failures.push(`${request.requestId} timed out`),
       onDeaf: (why) => this.deaf.push(why),
       onBreach: (why) => this.breaches.push(why),

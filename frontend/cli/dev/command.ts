@@ -87,6 +87,7 @@ async function serveFolder(
       configuration: () => shownSettings(loaded),
       logTail: log.tail,
       signal: stop.signal,
+      tellsThrown: true,
       portFlag: '--port',
     })
     for (const warning of server.warnings) output.err(warning)
