@@ -41,7 +41,8 @@ export function curlLines({ name, methods = [], inputs: declared }: ModelToAsk, 
     line: `curl -N -H 'content-type: text/plain' -d '${TEXT}' ${base}/predictions/${path}`,
   }
   if (hasTensorMethod(methods)) {
-    const line = post(`${base}/v2/models/${path}/infer`, { inputs: sampleInputs(declared) })
+    const route = methods.includes('predictStream') ? 'infer_stream' : 'infer'
+    const line = post(`${base}/v2/models/${path}/${route}`, { inputs: sampleInputs(declared) })
     const tensors: CurlLine = { api: 'Open Inference', line }
     return methods.includes('handle') ? [plain, tensors] : [tensors]
   }

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { resolve } from 'node:path'
 import { makeFolder } from '../../common/make-folder.ts'
 import { KEYS } from '../config/keys.ts'
@@ -5,6 +7,8 @@ import type { Entry } from '../config/properties.ts'
 import type { Settings } from '../config/settings.ts'
 import type { StartServer } from '../server-api.ts'
 import { tempDirOf } from './pid-file.ts'
+
+const MAX_PORT = 65_535
 
 /**
  * What a command sets that serves to this machine only, without tokens: all REST APIs on one port, and the
@@ -31,6 +35,26 @@ export function localEntries(origin: string, port: number, own: Readonly<Record<
     ...own,
   }
   return Object.entries(texts).map(([name, text]) => ({ name, text, origin }))
+}
+
+/** The port if it is free on this machine, else the next one that is. Port 0 stays. */
+export async function freePort(port: number): Promise<number> {
+  let free = port
+  while (free !== 0 && free < MAX_PORT && (await isTaken(free))) free += 1
+  return free
+}
+
+/** A port that cannot be used for another reason is not taken: the start says why. */
+async function isTaken(port: number): Promise<boolean> {
+  const probe = createServer().listen(port, '127.0.0.1')
+  try {
+    await once(probe, 'listening')
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+  }
+  probe.close()
+  await once(probe, 'close')
+  return false
 }
 
 /**

@@ -194,7 +194,7 @@ function settingsFor({ path, name }: Model, { port, verbose }: Flags): StartSett
 const API_COLUMNS = 16
 
 /** What the terminal says once the model is loaded. */
-async function readyLines({ listening, status }: RunningServer): Promise<string[]> {
+async function readyLines({ listening, consoleUrl, status }: RunningServer): Promise<string[]> {
   const base = listening[0]!.address
   const { models } = await status()
   const told = await Promise.all(
@@ -205,7 +205,7 @@ async function readyLines({ listening, status }: RunningServer): Promise<string[
       return ['', `${what} is ready on ${base}. Ctrl-C stops it.`, '', ...commands, '']
     }),
   )
-  return told.flat()
+  return [...told.flat(), ...(consoleUrl === undefined ? [] : [`The console is at ${consoleUrl}`, ''])]
 }
 
 function nameOf(text: string): string {

@@ -35,6 +35,9 @@ test('a model of the hub is one command away, and the lines that it prints work 
   expect(served.output).toMatch(
     /^tiny-Q8_0 \(version 1\.0, tiny-Q8_0\.gguf\) is ready on http:\/\/127\.0\.0\.1:\d+\./m,
   )
+  await served.wrote('The console is at ')
+  const [, console] = /^The console is at (\S+)$/m.exec(served.output)!
+  expect((await fetch(console!)).status).toBe(200)
   const answers = await served.curls()
   expect([...answers.keys()]).toEqual(['TorchServe', 'Open Inference', 'OpenAI'])
   expect(answers.get('TorchServe')!.length).toBeGreaterThan(0)

@@ -26,6 +26,12 @@ test('a handler with handle beside predict is asked by TorchServe too', () => {
   expect(lines.map(({ api }) => api)).toEqual(['TorchServe', 'Open Inference'])
 })
 
+test('a handler that streams tensors is asked for a stream', () => {
+  const [line] = curlLines({ name: 'm', methods: ['predict', 'predictStream'], inputs: [] }, 'http://h')
+  expect(line!.line).toMatch(/ http:\/\/h\/v2\/models\/m\/infer_stream$/)
+  expect(lineFor()).toMatch(/\/infer$/)
+})
+
 test('of many inputs only some are written out', () => {
   const inputs = Array.from({ length: 10_000 }, (_, i) => ({ name: `x${i}`, datatype: 'BOOL', shape: [1] }))
   expect(lineFor(...inputs).match(/"name"/g)).toHaveLength(16)

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { ModelDescription } from '../../frontend/models/operations.ts'
@@ -375,16 +375,44 @@ test('variables of .env reach the handler, but for those that are set', async ()
   expect(server.output).toMatch(/Variables of .*\.env are set/)
 })
 
-test('a port that is taken is named with the flag that chooses another', async () => {
-  const other = createServer().listen(0, '127.0.0.1')
+test('a port that is taken leaves the next free one, and the start says so', async () => {
+  const [port = 0] = await freePorts(1)
+  const other = createServer().listen(port, '127.0.0.1')
   await once(other, 'listening')
-  const { port } = other.address() as AddressInfo
-  const args = [CLI, 'dev', join('handlers', 'words'), '--port', String(port)]
-  const { exitCode, stderr } = await execa(process.execPath, args, { cwd: root, reject: false })
+  const server = new DevServer('handlers', root, CLI, port)
+  servers.push(server)
+  await server.said(READY)
   other.close()
-  expect([exitCode, stderr]).toEqual([
-    1,
-    expect.stringContaining(`http://127.0.0.1:${port} (--port): the address is already in use`),
+  expect(server.lines[0]).toBe(`Port ${port} is taken; serving on ${server.port}`)
+  expect(server.port).toBeGreaterThan(port)
+  expect(await ask(server)).toBe('old begins old ends')
+})
+
+test('ports of config.properties count, and addresses that do not are named', async () => {
+  const [rest, inference, management] = await freePorts(3)
+  const config = [
+    `inference_address=http://127.0.0.1:${rest}`,
+    'management_address=http://0.0.0.0:8081',
+    'metrics_address=http://127.0.0.1:8082',
+    `grpc_inference_port=${inference}`,
+    `grpc_management_port=${management}`,
+    'grpc_inference_address=0.0.0.0',
+    'number_of_netty_threads=4',
+  ]
+  writeFileSync(join(root, 'config.properties'), config.join('\n'))
+  const server = new DevServer('handlers', root, CLI, 'configured')
+  servers.push(server)
+  await server.said(READY)
+  expect(server.lines.filter((line) => line.startsWith('config.properties'))).toEqual([
+    'config.properties:7: number_of_netty_threads has no effect here: it tunes the Java server',
+    `config.properties:2: management_address does not count for dev, which uses http://127.0.0.1:${rest}`,
+    'config.properties:3: metrics_address does not count for dev, which has no metrics',
+    'config.properties:6: grpc_inference_address does not count for dev, which uses 127.0.0.1',
+  ])
+  expect(server.lines.filter((line) => line.includes(' API listens on '))).toEqual([
+    `Inference and Management REST API listens on http://127.0.0.1:${rest}`,
+    `Inference gRPC API listens on 127.0.0.1:${inference}`,
+    `Management gRPC API listens on 127.0.0.1:${management}`,
   ])
 })
 

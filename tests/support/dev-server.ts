@@ -18,13 +18,20 @@ export class DevServer {
   /**
    * @param cli default: the build of this repository
    * @param more variables of its environment
-   * @param port of REST; default: free ones, which it prints once its models have been loaded
+   * @param port of REST; default: free ones, which it prints once its models have been loaded; `configured`:
+   *   none is given
    */
-  constructor(folder: string, cwd: string, cli = CLI, port = 0, more: NodeJS.ProcessEnv = {}) {
+  constructor(
+    folder: string,
+    cwd: string,
+    cli = CLI,
+    port: number | 'configured' = 0,
+    more: NodeJS.ProcessEnv = {},
+  ) {
     mkdirSync(this.temp)
     const env = { ...process.env, NODE_OPTIONS: '', TEMP: this.temp, TMPDIR: this.temp, ...more }
     const stdio: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe']
-    const args = [cli, 'dev', folder, '--port', String(port)]
+    const args = [cli, 'dev', folder, ...(port === 'configured' ? [] : ['--port', String(port)])]
     this.process = spawn(process.execPath, args, { cwd, env, stdio })
     for (const output of [this.process.stdout!, this.process.stderr!])
       readLines(output, (line) => {

@@ -9,7 +9,7 @@ import { loadSettings } from '../../config/load-settings.ts'
 import { shownSettings } from '../../config/shown-settings.ts'
 import { createLogger } from '../../observe/logs/logger.ts'
 import type { RunningServer, StartServer } from '../../server-api.ts'
-import { loadElsewhere, localEntries } from '../local-serving.ts'
+import { freePort, loadElsewhere, localEntries } from '../local-serving.ts'
 import type { Output } from '../output.ts'
 import { newCommand, portOf, runCommand } from '../subcommand.ts'
 import { watchStopSignals } from '../stop-signals.ts'
@@ -18,7 +18,7 @@ import { Session } from './session.ts'
 import { findModelFolders, isModelFolder } from './model-folders.ts'
 
 interface DevFlags {
-  port: number
+  port?: number
   tsConfig?: string
 }
 
@@ -34,6 +34,7 @@ end on the old code. If the new code does not load, the old code goes on serving
 Variables of a file .env in the folder are set. Only this machine can reach the server, and it
 needs no tokens. It keeps no logs and no snapshots.`
 
+const DEFAULT_PORT = 8080
 /** Seconds that requests on old code have. */
 const OLD_CODE_S = 3600
 
@@ -57,7 +58,11 @@ function definition(output: Output): Command {
   return newCommand('torchserve-ts dev', output)
     .description('Serves a folder with a handler, or a folder of such folders, and loads each change')
     .argument('[folder]', 'the folder (default: this one)')
-    .option('--port <number>', 'port of the REST API, 0: any free one; gRPC takes free ports', portOf, 8080)
+    .option(
+      '--port <number>',
+      'port of the REST APIs, or the next free one; 0: any free one (default: that of inference_address, else 8080)',
+      portOf,
+    )
     .option('--ts-config <file>', 'configuration file (default: config.properties, if there is one)')
     .addHelpText('after', EXAMPLES)
 }
@@ -71,7 +76,7 @@ async function serveFolder(
 ): Promise<void> {
   await checkFolder(folder)
   readVariables(folder, output)
-  const loaded = await devSettings(folder, flags)
+  const loaded = await devSettings(folder, flags, output)
   const { settings } = loaded
   let server: RunningServer | undefined
   const stop = watchStopSignals((status) => {
@@ -133,8 +138,29 @@ async function checkFolder(folder: string): Promise<void> {
   )
 }
 
-async function devSettings(folder: string, { port, tsConfig }: DevFlags): Promise<LoadedSettings> {
+/** Addresses of a configuration that do not count here. */
+const FIXED = [
+  'inference_address',
+  'management_address',
+  'metrics_address',
+  'grpc_inference_address',
+  'grpc_management_address',
+]
+
+async function devSettings(folder: string, flags: DevFlags, output: Output): Promise<LoadedSettings> {
+  const from = { tsConfig: flags.tsConfig, configSnapshots: false }
+  const { settings: configured, entries: given } = await loadSettings(from)
+  const { inferenceAddress } = configured
+  const wanted = flags.port ?? (inferenceAddress.kind === 'tcp' ? inferenceAddress.port : DEFAULT_PORT)
+  const port = await freePort(wanted)
+  if (port !== wanted) output.err(`Port ${wanted} is taken; serving on ${port}`)
+  const grpcPort = (key: string): Record<string, string> => {
+    const entry = given.get(key)
+    return entry === undefined ? {} : { [key]: entry.text }
+  }
   const entries = localEntries('dev', port, {
+    ...grpcPort('grpc_inference_port'),
+    ...grpcPort('grpc_management_port'),
     model_store: isModelFolder(folder) ? '' : folder,
     load_models: '',
     model_snapshot: '',
@@ -142,7 +168,15 @@ async function devSettings(folder: string, { port, tsConfig }: DevFlags): Promis
     unregister_model_timeout: String(OLD_CODE_S),
     drain_timeout: '0',
   })
-  const loaded = await loadSettings({ tsConfig, configSnapshots: false, entries })
+  const loaded = await loadSettings({ ...from, entries })
+  for (const warning of loaded.warnings) output.err(warning)
+  for (const key of FIXED) {
+    const entry = given.get(key)
+    const used = key === 'metrics_address' ? undefined : loaded.entries.get(key)?.text
+    if (entry === undefined || entry.text === used) continue
+    const instead = used === undefined ? 'has no metrics' : `uses ${used}`
+    output.err(`${entry.origin}: ${key} does not count for dev, which ${instead}`)
+  }
   await checkExposure(loaded.settings)
   return loaded
 }
