@@ -1,4 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
+import { closeSync, fstatSync, openSync, readlinkSync } from 'node:fs'
+import { setImmediate as turn } from 'node:timers/promises'
 import { tellFailure } from './describe-failure.ts'
 import type { Output } from './output.ts'
 import { tempDirOf } from './pid-file.ts'
@@ -7,22 +9,60 @@ import { checkNotRunning } from './servers.ts'
 import { isStartReport, type StartReport } from './start-report.ts'
 import { startTimer } from '../../common/timer.ts'
 
-/** Marks the background server's process; removed from its environment before anything else starts. */
+/**
+ * Marks the background server's process, and says how long it has its stdout; removed from its environment
+ * before anything else starts.
+ */
 const MARK = 'TORCHSERVE_TS_BACKGROUND'
 /** Time for the process to start and read its settings; its first report then sets the further limit. */
 const FIRST_REPORT_MS = 60_000
 const KILL_AFTER_MS = 5_000
 
-/** Whether this process was started to serve in the background. Returns true only once. */
-export function takeBackgroundMark(env: NodeJS.ProcessEnv): boolean {
-  const marked = env[MARK] !== undefined && process.send !== undefined
+/** How long a server in the background writes to stdout. */
+export type BackgroundConsole = 'always' | 'until started'
+
+/** Of a process that was started to serve in the background; else undefined. Only the first call says so. */
+export function takeBackgroundMark(env: NodeJS.ProcessEnv): BackgroundConsole | undefined {
+  const mark = process.send === undefined ? undefined : env[MARK]
   Reflect.deleteProperty(env, MARK)
-  return marked
+  return mark as BackgroundConsole | undefined
 }
 
 /**
- * Starts this program again in a session of its own, and waits until it serves or fails. As in TorchServe,
- * the server keeps the stdout and stderr of this command: in a container they are the container's log.
+ * Whether the server keeps an output of this command, as in TorchServe: in a container that is the
+ * container's log, and the entry point that calls this command has it too. A pipe that only this command has
+ * is read to its end, as by `| tail` and `$(...)`: the server leaves it. In a terminal the pipe is never the
+ * log of a service, whoever has it (npx, a script).
+ */
+function keepsOutput(fd: 1 | 2, env: NodeJS.ProcessEnv): boolean {
+  const stats = fstatSync(fd)
+  if (!stats.isFIFO() && !stats.isSocket()) return true
+  // systemd says so of its journal (man 5 systemd.exec).
+  if (env['JOURNAL_STREAM'] === `${stats.dev}:${stats.ino}`) return true
+  return !hasTerminal() && callerHas(fd)
+}
+
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'))
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A caller of another user may have it: so it does. */
+function callerHas(fd: 1 | 2): boolean {
+  try {
+    const place = readlinkSync(`/proc/self/fd/${fd}`)
+    return [1, 2].some((each) => readlinkSync(`/proc/${process.ppid}/fd/${each}`) === place)
+  } catch {
+    return true
+  }
+}
+
+/**
+ * Starts this program again in a session of its own, and waits until it serves or fails.
  * @returns the exit status
  */
 export async function startInBackground(
@@ -52,22 +92,26 @@ class BackgroundStart {
     this.#status = new Promise((finish) => {
       this.#finish = finish
     })
+    const [out, err] = ([1, 2] as const).map((fd) => (keepsOutput(fd, env) ? 'inherit' : 'pipe'))
+    const mark: BackgroundConsole = out === 'inherit' ? 'always' : 'until started'
     this.#child = spawn(process.execPath, [...process.execArgv, process.argv[1]!, ...argv], {
       detached: true,
-      env: { ...env, [MARK]: '1' },
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      env: { ...env, [MARK]: mark },
+      stdio: ['ignore', out, err, 'ipc'],
     })
+    this.#child.stdout?.pipe(process.stdout, { end: false })
+    this.#child.stderr?.pipe(process.stderr, { end: false })
   }
 
   async wait(): Promise<number> {
     this.#child.once('error', (error) => this.#failed(error.message))
-    this.#child.once('exit', (code, signal) => {
+    this.#child.once('close', (code, signal) => {
       // Its last report may still be in transit.
       if (this.#child.connected) this.#child.once('disconnect', () => this.#died(code, signal))
       else this.#died(code, signal)
     })
     this.#child.on('message', (message) => {
-      if (isStartReport(message) && this.#calledOff === undefined) this.#onReport(message)
+      if (isStartReport(message) && this.#calledOff === undefined) void this.#onReport(message)
     })
     process.on('SIGINT', this.#onInterrupt).on('SIGTERM', this.#onInterrupt)
     this.#limit(FIRST_REPORT_MS)
@@ -78,10 +122,15 @@ class BackgroundStart {
     }
   }
 
-  #onReport(report: StartReport): void {
+  async #onReport(report: StartReport): Promise<void> {
     if (report.type === 'starting') {
       this.#limit(report.limitMs)
-    } else if (report.type === 'failed') {
+      return
+    }
+    // What the server wrote before the report is there: this turn or the next one reads it.
+    await turn()
+    await turn()
+    if (report.type === 'failed') {
       printFailure(report, this.#output)
       this.#finish(1)
     } else {
@@ -129,6 +178,8 @@ class BackgroundStart {
     clearTimeout(this.#timer)
     process.off('SIGINT', this.#onInterrupt).off('SIGTERM', this.#onInterrupt)
     this.#child.removeAllListeners()
+    this.#child.stdout?.destroy()
+    this.#child.stderr?.destroy()
     if (this.#child.connected) this.#child.disconnect()
     this.#child.unref()
   }

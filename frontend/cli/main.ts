@@ -100,15 +100,15 @@ async function start(
   output: Output,
 ): Promise<number> {
   const { startInBackground, takeBackgroundMark } = await import('./background.ts')
-  const isBackground = takeBackgroundMark(process.env)
-  if (!isBackground) {
+  const background = takeBackgroundMark(process.env)
+  if (background === undefined) {
     const { waitForStopping } = await import('./servers.ts')
     await waitForStopping(tempDirOf(process.env), output)
   }
-  if (!isBackground && !flags.foreground) return startInBackground(argv, output, process.env)
+  if (background === undefined && !flags.foreground) return startInBackground(argv, output, process.env)
   const [{ servingFromFlags }, { serveOnConsole }] = await Promise.all([
     import('./serve.ts'),
     import('./serve-on-console.ts'),
   ])
-  return serveOnConsole(() => servingFromFlags(flags), loadServer, isBackground ? 'background' : 'terminal')
+  return serveOnConsole(() => servingFromFlags(flags), loadServer, background)
 }

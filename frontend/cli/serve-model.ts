@@ -81,7 +81,6 @@ export function runServe(
         }
       },
       () => loadElsewhere(loadServer, loaded.settings),
-      'terminal',
     )
   })
 }

@@ -78,6 +78,7 @@ export async function serve(
         ? []
         : [`${settings.tempDir} (TEMP)`, `${resolve(settings.logLocation)} (LOG_LOCATION)`]
     const message = describeFailure(error) + machineHint(error, folders)
+    await console.started()
     await reporter.tell({ type: 'failed', message, detail })
     return 1
   }
@@ -199,10 +200,12 @@ class ServingProcess {
     }
     if (server.consoleUrl !== undefined) lines.push(`The console is at ${server.consoleUrl}`)
     if (this.#logFiles.ts_log !== undefined) {
-      lines.push(`The log is also in ${resolve(settings.logLocation, 'ts_log.log')}`)
+      const where = this.#console.untilStarted ? 'goes on in' : 'is also in'
+      lines.push(`The log ${where} ${resolve(settings.logLocation, 'ts_log.log')}`)
     }
     lines.push(modelSource.line, 'Model server started.')
     for (const line of lines) this.#log.fileLog.info(line)
+    await this.#console.started()
     await this.#reporter.tell({ type: 'started', lines })
   }
 

@@ -38,6 +38,44 @@ test('a start returns when the server listens; a second one is refused; a stop e
   for (const line of ['listening', 'something odd', 'Stopped']) expect(start.out).toContain(`- ${line}\n`)
 })
 
+test.each([
+  ['a pipe', '$START 2> err | tail -n 1'],
+  ['a pipe for both outputs', '$START 2>&1 | tail -n 1'],
+  ['a command substitution', 'out=$($START 2> err); echo "$out" | tail -n 1'],
+  ['a pipe of a script, in a terminal', `script -qec 'sh -c "$START; true" | tail -n 1' /dev/null`],
+])('%s is at its end when the server has started, which goes on', async (_what, line) => {
+  const cli = new Cli()
+  const { status, out } = await finished(cli.shell(line))
+  expect([status, out.trim()]).toEqual([0, 'Model server started.'])
+  expect(isServerProcess(cli.pid!)).toBe(true)
+  expect((await cli.run(['--stop'])).status).toBe(0)
+  expect(cli.log).toMatch(/Stopped\n$/)
+  expect(cli.log).not.toContain('Lines for the console are dropped')
+})
+
+test('a pipe gets the log of the start, and why it failed', async () => {
+  const cli = new Cli()
+  const { out } = await finished(cli.shell('$START 2> err | cat'))
+  expect(out).toMatch(
+    / - listening\n.* - something odd\nTest listens on nowhere\nThe log goes on in \S+ts_log\.log\n/,
+  )
+  expect((await cli.run(['--stop'])).status).toBe(0)
+  const died = await finished(cli.shell('TRY=die $START 2>&1 | cat'))
+  expect(died.out).toBe('last words\ntorchserve-ts: the server ended during its start (status 3)\n')
+})
+
+test('the entry point of a container has the log of its server after the start too', async () => {
+  const cli = new Cli()
+  const shell = cli.shell('$START; tail -f /dev/null')
+  const end = finished(shell)
+  await wrote(shell, 'Model server started.')
+  const stopped = wrote(shell, ' - Stopped')
+  expect((await cli.run(['--stop'])).status).toBe(0)
+  await stopped
+  process.kill(-shell.pid!, 'SIGKILL')
+  await end
+})
+
 test('a stop with nothing to stop says so, also when a stale pid file lies there', async () => {
   const cli = new Cli()
   writeFileSync(cli.pidFile, '1\n')

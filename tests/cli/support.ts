@@ -75,6 +75,19 @@ export class Cli {
     return child
   }
 
+  /** Runs a line of a shell, in which `$START` starts a server; without a terminal. */
+  shell(line: string): ChildProcess {
+    const start = [process.execPath, entry(), ...START].join(' ')
+    const child = spawn('sh', ['-c', line], {
+      cwd: this.folder,
+      env: this.#env({ START: start }),
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    })
+    this.#children.push(child)
+    return child
+  }
+
   /** Runs a command, which may leave a server behind that goes on writing to the same outputs. */
   command(args: string[], env: Record<string, string> = {}): Command {
     const command = new Command(process.execPath, [entry(), ...args], this.folder, this.#env(env))

@@ -19,6 +19,8 @@ const END_MS = 1000
 interface ConsoleWriterOptions {
   /** Default 8 Mi. */
   readonly maxWaiting?: number
+  /** Whether its reader gets only the lines until `started`. Default: all. */
+  readonly untilStarted?: boolean
 }
 
 /**
@@ -29,6 +31,7 @@ interface ConsoleWriterOptions {
 export class ConsoleWriter implements LineWriter {
   /** Called when lines cannot be written, at most once a minute. */
   warn: ((message: string) => void) | undefined
+  readonly untilStarted: boolean
   readonly #fd: number
   readonly #maxWaiting: number
   #waiting = ''
@@ -41,9 +44,12 @@ export class ConsoleWriter implements LineWriter {
   #lastWarning = -Infinity
   #writing = false
   #ended = false
+  /** The lines that follow are for nobody. */
+  #left = false
   #onIdle: (() => void) | undefined
 
-  constructor(fd: 1 | 2, { maxWaiting = MAX_WAITING }: ConsoleWriterOptions = {}) {
+  constructor(fd: 1 | 2, { maxWaiting = MAX_WAITING, untilStarted = false }: ConsoleWriterOptions = {}) {
+    this.untilStarted = untilStarted
     this.#fd = nonBlocking(fd)
     this.#maxWaiting = maxWaiting
     process.once('exit', this.#endNow)
@@ -54,19 +60,27 @@ export class ConsoleWriter implements LineWriter {
     return this.#lost
   }
 
-  write(line: string): void {
+  /** @param count of its lines */
+  write(line: string, count = 1): void {
     if (this.#ended) {
-      this.#lost += 1
+      if (!this.#left) this.#lost += count
       return
     }
     if (this.#leaving + this.#waiting.length + line.length > this.#maxWaiting) {
-      this.#lost += 1
-      this.#untold += 1
+      this.#lost += count
+      this.#untold += count
       this.#warn(`Lines for the console are dropped: ${this.#why}`)
       return
     }
     this.#waiting += line
     if (!this.#writing) this.#flush()
+  }
+
+  /** The start is over, well or not: a reader that waits for that gets what is left of its lines. */
+  async started(): Promise<void> {
+    if (!this.untilStarted) return
+    await this.end()
+    this.#left = true
   }
 
   /** Writes waiting lines, for a second at most. Drops later lines. */
