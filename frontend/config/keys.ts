@@ -94,7 +94,7 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     'unregister_model_timeout',
     SECONDS,
     '120',
-    'Limit on the time in which the workers of an unregistered model must end.',
+    'Limit on the time in which the open requests of an unregistered version can finish, those in its queue too, and its workers must end. The answer waits for both.',
   ),
   defaultQueueTimeout: key(
     'default_queue_timeout',

@@ -191,7 +191,7 @@ export interface Settings {
   readonly defaultResponseTimeout: number
   /** Seconds from the start of a worker until its handler is loaded. Default 120. */
   readonly defaultStartupTimeout: number
-  /** Seconds until the workers of an unregistered model have ended. Default 120. */
+  /** Seconds until the requests and workers of an unregistered version have ended. Default 120. */
   readonly unregisterModelTimeout: number
   /**
    * Ours: seconds in which the open requests of a version can finish after /v2/repository has replaced or

@@ -63,23 +63,29 @@ export class OpenJobs {
     this.#leave(job)
   }
 
+  /** Waits until all jobs have ended, for at most `graceMs`. @returns how much of it is left */
+  async settled(graceMs: number): Promise<number> {
+    if (this.#count === 0 || graceMs <= 0) return graceMs
+    const begun = performance.now()
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer)
+        this.#whenEmpty.delete(done)
+        resolve()
+      }
+      const timer = startTimer(done, graceMs)
+      this.#whenEmpty.add(done)
+    })
+    return Math.max(0, begun + graceMs - performance.now())
+  }
+
   /**
    * Waits until all jobs have ended, for at most `graceMs`; then fails the rest with `reason`. Default: the
    * server is shutting down.
    * @returns how many it failed, and how many of them were streams
    */
   async drain(graceMs: number, reason = SHUTTING_DOWN): Promise<CutJobs> {
-    if (this.#count > 0 && graceMs > 0) {
-      await new Promise<void>((resolve) => {
-        const done = (): void => {
-          clearTimeout(timer)
-          this.#whenEmpty.delete(done)
-          resolve()
-        }
-        const timer = startTimer(done, graceMs)
-        this.#whenEmpty.add(done)
-      })
-    }
+    await this.settled(graceMs)
     const rest = [...this.#jobs()]
     const streams = rest.filter((job) => job.streaming).length
     for (const job of rest) job.abort(reason, 'shutdown')

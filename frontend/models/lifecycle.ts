@@ -29,7 +29,7 @@ export class Lifecycle {
   readonly #replacing = new Set<Model>()
   /** First versions whose loads were called off, by their urls: requests wait for what is loaded next. */
   readonly #calledOff = new Map<string, Model>()
-  /** Replaced or unloaded models that still have requests; the registry holds them no more. */
+  /** Models that still have requests or workers; the registry holds them no more. */
   readonly #ending = new Set<Model>()
   readonly #stopping = new AbortController()
   #draining = false
@@ -192,16 +192,19 @@ export class Lifecycle {
   }
 
   /**
-   * Ends a version that is no longer registered; its running jobs get `graceMs` milliseconds.
+   * Ends a version that is no longer registered: its jobs, those that wait too, and then its workers have
+   * `graceMs` milliseconds.
    * @throws ServeError CLEANUP_TIMEOUT
    */
   async dispose(model: Model, graceMs: number, what = 'was unregistered'): Promise<void> {
     const reason = new ServeError('NO_WORKER', `Model "${model.name}" ${what}`)
     const downloaded = this.#downloads.get(model)
     this.#downloads.delete(model)
+    this.#ending.add(model)
     try {
-      await model.close(reason, graceMs)
+      await model.close(reason, await model.settled(graceMs))
     } finally {
+      this.#ending.delete(model)
       if (downloaded !== undefined) await rm(downloaded, { force: true })
     }
   }

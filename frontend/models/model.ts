@@ -245,6 +245,11 @@ export class Model {
     this.queue.failAll(modelFailed(this.name, failure))
   }
 
+  /** Waits up to `graceMs` milliseconds until no job is open. @returns how many of them are left */
+  settled(graceMs: number): Promise<number> {
+    return this.#open.settled(graceMs)
+  }
+
   /**
    * Waits up to `graceMs` milliseconds until no job is open, then ends the rest with `reason`. Default: the
    * server is shutting down.

@@ -8,6 +8,7 @@ import { inferenceClient, readAll } from '../support/grpc-clients.ts'
 import { modelFolder } from '../support/model-folder.ts'
 import { RawRequest, rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
+import { startVersions } from '../support/versions.ts'
 import { json, WorkflowStore } from '../support/workflows.ts'
 
 const MODEL = { minWorkers: 1, maxWorkers: 1 }
@@ -181,5 +182,26 @@ test('an unregistered model’s streams go on to their end, and the answer waits
   gate.open()
   const { chunks, complete } = await stream.done
   expect([chunks.map(String), complete]).toEqual([['begun', 'opened', 'end'], true])
+  expect((await unregistering).status).toBe(200)
+})
+
+test('requests that wait for a version are answered by it though it is unregistered meanwhile', async () => {
+  const server = await startVersions({ '1.0': {}, '2.0': {} })
+  const ask = (path: string, body = '') => rawRequest(server.ports.inference, path, { body })
+  const gate = new Gate()
+  const answers = [1, 2, 3, 4].map(() => ask('/predictions/m', `gate ${gate.path}`))
+  await server.until(
+    () => server.describe('m', '/1.0'),
+    ([version]) => version!.jobQueueStatus.pendingRequests === 3,
+  )
+  expect((await server.manage('PUT', '/models/m/2.0/set-default')).status).toBe(200)
+  const unregistering = server.manage('DELETE', '/models/m/1.0')
+  await server.until(
+    () => ask('/predictions/m/1.0'),
+    ({ status }) => status === 404,
+  )
+  expect((await ask('/predictions/m')).status).toBe(200)
+  gate.open()
+  expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200, 200])
   expect((await unregistering).status).toBe(200)
 })

@@ -206,23 +206,60 @@ describe('the end of the server', () => {
 })
 
 describe('unregistering', () => {
-  test('lets what runs finish for unregister_model_timeout, and fails what waits', async () => {
+  test('lets end what runs and what waits, and then stops the workers', async () => {
     const rig = await Rig.with('a')
-    const running = testJob('running', { modelName: 'a' })
-    rig.pools[0]!.running.push(running.job)
-    const waiting = rig.submit('a')
+    const running = rig.submit('a', 'running')
+    rig.pools[0]!.take()
+    rig.pools[0]!.model.queue.serve([])
+    const waiting = rig.submit('a', 'waiting')
     const stopping: Held<void> = heldBack()
-    rig.pools[0]!.onStop = () => stopping.opened
+    const stopped: Held<void> = heldBack()
+    rig.pools[0]!.onStop = () => {
+      stopping.open()
+      return stopped.opened
+    }
     const unregistered = rig.manager.unregister('a')
-    await new Promise((resolve) => setImmediate(resolve))
-    expect(rig.pools[0]!.graces).toEqual([UNREGISTER_S * 1000])
-    expect([running.sink.calls, running.job.ended]).toEqual([[], false])
-    expect(waiting.sink.calls).toEqual(['fail NO_WORKER Model "a" was unregistered'])
+    await turn()
     expect(() => rig.submit('a')).toThrow(expect.objectContaining({ code: 'MODEL_NOT_FOUND' }))
+    running.job.respond({ body: Buffer.from('1'), status: 200, headers: {} })
+    await turn()
+    expect([rig.pools[0]!.graces, waiting.sink.calls]).toEqual([[], []])
+    rig.pools[0]!.take()
+    waiting.job.respond({ body: Buffer.from('2'), status: 200, headers: {} })
+    await stopping.opened
+    expect([running.sink.calls, waiting.sink.calls]).toEqual([['whole 200 1'], ['whole 200 2']])
+    expect(rig.pools[0]!.graces[0]).toBeLessThanOrEqual(UNREGISTER_S * 1000)
     expect(rig.unpacked()).toHaveLength(1)
-    stopping.open()
+    stopped.open()
     expect(await unregistered).toEqual({ state: 'done', message: 'Model "a" unregistered' })
     expect(rig.unpacked()).toEqual([])
+  })
+
+  test('fails after unregister_model_timeout what still waits, and stops the workers at once', async () => {
+    const rig = await Rig.with('a')
+    const { sink } = rig.submit('a')
+    const stopped: Held<void> = heldBack()
+    rig.pools[0]!.onStop = () => Promise.resolve(stopped.open())
+    stopTheClock()
+    const unregistered = rig.manager.unregister('a')
+    await pass(0)
+    await pass(UNREGISTER_S * 1000 - 1)
+    expect([sink.calls, rig.pools[0]!.graces]).toEqual([[], []])
+    await pass(1)
+    await stopped.opened
+    expect([sink.calls, rig.pools[0]!.graces]).toEqual([['fail NO_WORKER Model "a" was unregistered'], [0]])
+    await unregistered
+  })
+
+  test('is cut short by a server that ends, which ends what is left', async () => {
+    const rig = await Rig.with('a')
+    const { sink } = rig.submit('a')
+    const unregistered = rig.manager.unregister('a')
+    await turn()
+    await rig.manager.close(0, 250)
+    await unregistered
+    expect(sink.calls).toEqual(['fail SHUTTING_DOWN The server is shutting down'])
+    expect([rig.pools[0]!.graces.includes(250), rig.unpacked()]).toEqual([true, []])
   })
 
   test('says when its workers had to be killed; the files are gone all the same', async () => {
