@@ -118,8 +118,8 @@ export function settingsOf(
 
 /**
  * Number of workers when neither the call nor the model sets it: at start as many as GPUs, else CPUs; at
- * register none. default_workers_per_model overrides both. For a model that scales, this number is the upper
- * bound, whenever it is registered.
+ * register none. default_workers_per_model overrides both, and maxWorkers alone limits it. For a model that
+ * scales, this number is the upper bound, whenever it is registered.
  */
 function firstWorkers(
   request: RegisterRequest,
@@ -135,5 +135,6 @@ function firstWorkers(
   const count =
     settings.defaultWorkersPerModel > 0 ? settings.defaultWorkersPerModel : atStartup || scales ? devices : 0
   if (scales) return { minWorkers: own.minWorkers, maxWorkers: Math.max(own.minWorkers, count) }
-  return { minWorkers: count, maxWorkers: count }
+  const workers = own.maxWorkers > 0 ? Math.min(count, own.maxWorkers) : count
+  return { minWorkers: workers, maxWorkers: workers }
 }

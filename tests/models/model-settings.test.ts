@@ -1,4 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
+import { settingsOf as effectiveSettings } from '../../frontend/models/build-model.ts'
+import type { LocatedModel } from '../../frontend/models/located-model.ts'
 import type { ModelSettings } from '../../frontend/models/model-settings.ts'
 import { resolveModelSettings } from '../../frontend/models/resolve-model-settings.ts'
 import { workersThatFit } from '../../frontend/models/device-settings.ts'
@@ -174,6 +176,25 @@ describe('precedence', () => {
     })
   })
 })
+
+test.each([
+  [{ maxWorkers: 1 }, {}, true, 1],
+  [{ maxWorkers: 3 }, {}, true, 2],
+  [{ maxWorkers: 1 }, {}, false, 1],
+  [{}, { maxWorkers: 1 }, true, 1],
+  [{}, {}, true, 2],
+])('of %j and %j, with a default of 2, at start %s: %i workers', (modelConfig, configured, start, count) => {
+  const models = JSON.stringify({ m: { '1.0': configured } })
+  const { settings } = settingsOf({ file: `default_workers_per_model=2\nmodels=${models}\n` })
+  const prepared = { modelConfig, runtime: 'node', version: '1.0' } as LocatedModel['prepared']
+  const located = { prepared, name: 'm' } as LocatedModel
+  const made = effectiveSettings({ url: 'm', synchronous: true }, located, start, { settings, warn: fail })
+  expect([made.minWorkers, made.maxWorkers]).toEqual([count, count])
+})
+
+function fail(warning: string): never {
+  throw new Error(warning)
+}
 
 test('rank groups are as many as there are GPUs for', () => {
   const group = resolve({ parallelType: 'tp', parallelLevel: 2 }, { gpus: 5 }).settings
