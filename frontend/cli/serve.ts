@@ -13,6 +13,7 @@ import { describeFailure, failureDetail, machineHint } from './describe-failure.
 import type { CliFlags } from './flags.ts'
 import { ServerEntry, type Claim } from './server-entry.ts'
 import { PROCESS_TITLE } from './server-process.ts'
+import { ServiceManager } from './service-manager.ts'
 import { namedConfig } from './servers.ts'
 import type { StartReporter } from './start-report.ts'
 import { aborted, statusAfter, watchStopSignals, watchUserSignals } from './stop-signals.ts'
@@ -118,6 +119,7 @@ class ServingProcess {
       this.#log.log.info('The log files are opened again (SIGUSR1)')
     })
     process.on('uncaughtException', this.#onCrash)
+    const manager = new ServiceManager(process.env, (line) => this.#log.log.warn(line))
     let hasStarted = false
     try {
       const stopMs = stopLimit(settings)
@@ -147,7 +149,9 @@ class ServingProcess {
       await this.#entry.tell(this.#server)
       await this.#announce(this.#server)
       hasStarted = true
+      manager.ready()
       await aborted(stop.signal)
+      manager.stopping()
       this.#entry.markStopping()
       this.#sayStopping(this.#server.openRequests, settings.drainTimeout)
       await this.#server.close()
@@ -159,6 +163,7 @@ class ServingProcess {
       this.#log.fileLog.error(`The ${hasStarted ? 'stop' : 'start'} failed: ${describeFailure(error)}`)
       throw error
     } finally {
+      manager.close()
       this.#entry?.remove()
       process.off('uncaughtException', this.#onCrash)
       stop.unwatch()
