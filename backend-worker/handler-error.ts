@@ -1,5 +1,6 @@
 import { inspect } from 'node:util'
 import { ServeError } from '../common/errors.ts'
+import { type Outlet, sendLog } from './outlet.ts'
 import { isPredictionException } from './prediction-exception.ts'
 
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
@@ -37,6 +38,17 @@ export function looksOutOfMemory(thrown: unknown): boolean {
 export function messageOf(thrown: unknown): string {
   const message = thrown instanceof Error ? thrown.message || thrown.name : describeThrown(thrown)
   return message.slice(0, MAX_MESSAGE_CHARACTERS)
+}
+
+/** Calls a hook of the handler that no request waits for. What it throws is logged. */
+export function callHook(name: string, outlet: Outlet, hook: () => unknown): void {
+  const failed = (thrown: unknown): void =>
+    sendLog(outlet, 'error', `The handler threw in ${name}: ${describeThrown(thrown)}`)
+  try {
+    void Promise.resolve(hook()).catch(failed)
+  } catch (thrown) {
+    failed(thrown)
+  }
 }
 
 /** Of the sources, or of what is built: there the worker is in `backend-worker` and in shared `chunks`. */

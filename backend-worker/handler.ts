@@ -205,8 +205,9 @@ export interface Context {
   setResponseContentType(index: number, contentType: string): void
 
   /**
-   * A store for the handler, the same object in every call for the life of the worker. With continuous
-   * batching the server deletes the entry under a request's id when that request leaves.
+   * A store for the handler, the same object in every call for the life of the worker. The server deletes
+   * the entry under the id of a sequence when it ends. With continuous batching it deletes the entry under
+   * the id of a request when it leaves.
    */
   readonly cache: Map<string, unknown>
   /**
@@ -264,6 +265,12 @@ export interface Handler {
    * cancelled. Never called during a step.
    */
   release?(requestId: string, context: Context): void
+  /**
+   * A sequence has ended: by its client, by the handler, after `sequenceMaxIdleMSec` or
+   * `sequenceTimeoutMSec`, because its client begins it anew, or with the worker (before `shutdown`). None of
+   * its requests runs; others may. Its entry in `context.cache` is deleted as soon as this returns.
+   */
+  onSequenceEnd?(sequenceId: string, context: Context): void
   /** Called once, before the worker exits. */
   shutdown?(): void | Promise<void>
 }

@@ -109,7 +109,10 @@ function exportName(name: string, value: unknown): string {
   return typeof value === 'function' && value.name !== '' ? `default (${value.name})` : name
 }
 
-const HOOKS = ['initialize', 'explain', 'describe', 'release', 'shutdown', ...NATIVE_METHODS] as const
+const HOOKS = [
+  ...(['initialize', 'explain', 'describe', 'release', 'onSequenceEnd', 'shutdown'] as const),
+  ...NATIVE_METHODS,
+] as const
 
 /** Further functions that a module with a function handler may export. */
 function hooksOf(exports: Exports): Partial<ExportedHandler> {

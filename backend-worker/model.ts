@@ -22,6 +22,7 @@ export interface LoadedModel {
   readonly decodeInput: boolean
   readonly continuousBatching: boolean
   readonly sequenceHeaders: SequenceHeaders
+  readonly sequenceBatching: boolean
   /** The handler's store between calls. */
   readonly cache: Map<string, unknown>
   readonly metrics: MetricCache
@@ -53,6 +54,7 @@ export function modelFrom(load: LoadMessage, rank: Rank, outlet: Outlet): Loaded
     decodeInput: load.decodeInput,
     continuousBatching: load.continuousBatching ?? false,
     sequenceHeaders: load.sequenceHeaders ?? SEQUENCE_HEADERS,
+    sequenceBatching: load.modelConfig['sequenceBatching'] === true,
     cache: new Map(),
     metrics: new MetricCache(outlet, load.metrics),
   }

@@ -27,7 +27,7 @@ export type ExportedHandler = Omit<Handler, 'handle'> & Partial<Pick<Handler, 'h
 /** A handler as the worker calls it. */
 export interface LoadedHandler extends Pick<
   Handler,
-  'handle' | 'explain' | 'describe' | 'initialize' | 'release' | 'shutdown'
+  'handle' | 'explain' | 'describe' | 'initialize' | 'release' | 'onSequenceEnd' | 'shutdown'
 > {
   readonly native: NativeCalls
   /** The methods that the handler itself has. */
@@ -50,6 +50,7 @@ export function loadedHandler(exported: ExportedHandler): LoadedHandler {
     describe: exported.describe && ((context) => exported.describe!(context)),
     initialize: (context) => exported.initialize?.(context),
     release: exported.release && ((requestId, context) => exported.release!(requestId, context)),
+    onSequenceEnd: exported.onSequenceEnd && ((id, context) => exported.onSequenceEnd!(id, context)),
     shutdown: () => exported.shutdown?.(),
     native,
     methods: LISTED_METHODS.filter((name) => exported[name] !== undefined),

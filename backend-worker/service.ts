@@ -1,4 +1,5 @@
 import { ServeError } from '../common/errors.ts'
+import { headerValue } from '../common/header-lines.ts'
 import { NumberMap } from '../common/number-map.ts'
 import {
   byMethod,
@@ -9,6 +10,7 @@ import {
 import type { CancelReason, InputMessage, PredictMessage, PredictRequest } from '../protocol/messages.ts'
 import { Batch, type BatchHost } from './batch.ts'
 import { HandlerContext } from './context.ts'
+import { callHook } from './handler-error.ts'
 import type { HandlerRequest } from './handler.ts'
 import { Inbox } from './inbox.ts'
 import { iterate, isAsyncIterable } from './iterate.ts'
@@ -39,6 +41,8 @@ export class Service implements BatchHost {
   readonly #inbox = new Inbox()
   readonly #steps: Steps | undefined
   readonly #timings: Timings | undefined
+  /** Sequences that have not ended. */
+  readonly #sequences = new Set<string>()
   /** When the handler was last called. */
   #called = 0
   #onIdle: (() => void)[] = []
@@ -68,6 +72,7 @@ export class Service implements BatchHost {
    * other.
    */
   predict(message: PredictMessage): void {
+    if (this.#model.sequenceBatching) this.#noteSequences(message.requests)
     if (message.after !== true) this.#callAll(this.#openAll(message))
     else if (this.#streams.size > 0) this.#inbox.add(message)
     else this.#beginSoon(message)
@@ -102,6 +107,19 @@ export class Service implements BatchHost {
     const inputs = this.#streams.get(id)?.inputs
     if (data === undefined) inputs?.end()
     else inputs?.push(data)
+  }
+
+  /** The handler hears of the end of a sequence, and its entry leaves the cache. */
+  endSequence(id: string): void {
+    this.#sequences.delete(id)
+    const context = new HandlerContext(this.#model, new Batch([], this))
+    callHook('onSequenceEnd', this.outlet, () => this.#handler.onSequenceEnd?.(id, context))
+    this.#model.cache.delete(id)
+  }
+
+  /** The worker ends, and its sequences with it. */
+  endSequences(): void {
+    for (const id of this.#sequences) this.endSequence(id)
   }
 
   /** Resolves when no request is open. */
@@ -139,6 +157,13 @@ export class Service implements BatchHost {
   #beginSoon(message: PredictMessage): void {
     const calls = this.#openAll(message)
     setImmediate(() => this.#callAll(calls))
+  }
+
+  #noteSequences(requests: readonly PredictRequest[]): void {
+    for (const { method, headers } of requests) {
+      const id = method === 'describe' ? undefined : headerValue(headers, this.#model.sequenceHeaders.id)
+      if (id !== undefined) this.#sequences.add(id)
+    }
   }
 
   #openAll({ requests }: PredictMessage): OpenCall[] {

@@ -91,6 +91,9 @@ export class WorkerSession {
       case 'credit':
         this.#loaded?.service.credit(message.id, message.bytes)
         return
+      case 'sequenceEnd':
+        this.#loaded?.service.endSequence(message.sequence)
+        return
       case 'ping':
         this.#channel.send({ type: 'pong', nonce: message.nonce })
         return
@@ -152,6 +155,7 @@ export class WorkerSession {
     loaded.service.withdrawAll()
     loaded.service.cancelAll('shutdown')
     await within(LEAVE_GRACE_MS, loaded.service.idle())
+    loaded.service.endSequences()
     try {
       await within(LEAVE_GRACE_MS, loaded.handler.shutdown?.())
     } catch (thrown) {

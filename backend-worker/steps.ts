@@ -3,10 +3,9 @@ import type { PredictRequest } from '../protocol/messages.ts'
 import type { BatchHost } from './batch.ts'
 import { HandlerContext } from './context.ts'
 import type { HandlerRequest } from './handler.ts'
-import { describeThrown } from './handler-error.ts'
+import { callHook } from './handler-error.ts'
 import type { LoadedModel } from './model.ts'
 import type { LoadedHandler } from './native.ts'
-import { sendLog } from './outlet.ts'
 import { ResponseStream, type StreamOwner } from './response-stream.ts'
 import { Step } from './step.ts'
 import { Timings } from './timings.ts'
@@ -116,12 +115,8 @@ export class Steps implements StreamOwner {
   }
 
   #release(stream: ResponseStream): void {
-    try {
-      const none = new Step([], this.#host)
-      this.#handler.release?.(stream.requestId, new HandlerContext(this.#model, none))
-    } catch (thrown) {
-      sendLog(this.#host.outlet, 'error', `The handler threw in release: ${describeThrown(thrown)}`)
-    }
+    const context = new HandlerContext(this.#model, new Step([], this.#host))
+    callHook('release', this.#host.outlet, () => this.#handler.release?.(stream.requestId, context))
   }
 }
 

@@ -101,6 +101,7 @@ export async function runHandler(
   if (options.signal?.aborted === true) cancel()
   await service.idle()
   options.signal?.removeEventListener('abort', cancel)
+  service.endSequences()
   await made.shutdown?.()
   return run.result
 }

@@ -11,7 +11,7 @@ export type { InputPart }
  */
 
 /** Raise this number for every change that an older peer cannot read. */
-export const PROTOCOL_VERSION = 6
+export const PROTOCOL_VERSION = 7
 
 /** TorchServe's `ts_stream_next`: "true" = more items follow, "false" = this is the last item of a stream. */
 export type StreamNext = 'true' | 'false'
@@ -132,6 +132,12 @@ export interface InputMessage {
   data?: Uint8Array
 }
 
+/** A sequence of which the worker got requests has ended. Later ones with the same id belong to another. */
+export interface SequenceEndMessage {
+  type: 'sequenceEnd'
+  sequence: string
+}
+
 export interface PingMessage {
   type: 'ping'
   nonce: number
@@ -149,6 +155,7 @@ export type ToWorker =
   | InputMessage
   | CancelMessage
   | CreditMessage
+  | SequenceEndMessage
   | PingMessage
   | UnloadMessage
 

@@ -131,6 +131,7 @@ const toWorker: Record<ToWorker['type'], Check> = {
     reason: oneOf('client left', 'deadline', 'timeout', 'shutdown', 'failed', 'operator'),
   }),
   credit: shape({ id: uint32, bytes: count }),
+  sequenceEnd: shape({ sequence: text }),
   ping: shape({ nonce: count }),
   unload: shape({}),
 }

@@ -37,6 +37,7 @@ export class Lane {
     const batch = this.#batches.take(jobs, jobs.length, this.sequences.size)
     for (const sequence of ready.slice(0, batch.length)) {
       this.ready.delete(sequence)
+      if (sequence.beginsAnew) this.worker.sequenceEnded(sequence.id)
       sequence.begin()
     }
     return batch

@@ -52,10 +52,13 @@ export class Lanes {
     this.#bound.get(sequence)?.ready.delete(sequence)
   }
 
+  /** The sequence has ended, and its worker is told. */
   remove(sequence: Sequence): void {
     this.disarm(sequence)
-    this.#bound.get(sequence)?.sequences.delete(sequence)
+    const lane = this.#bound.get(sequence)
+    lane?.sequences.delete(sequence)
     this.#bound.delete(sequence)
+    if (sequence.started) lane?.worker.sequenceEnded(sequence.id)
   }
 
   /** Dispatches while a worker has a free slot and a batch is ready. */

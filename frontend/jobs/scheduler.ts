@@ -12,6 +12,8 @@ export interface JobRunner {
   readonly room: number
   /** Accepts a batch that begins later, or comes back to its owner. Only while there is room. */
   runLater(jobs: readonly Job[], owner: BatchOwner): void
+  /** A sequence of which it got jobs has ended, and all of these have finished. */
+  sequenceEnded(id: string): void
 }
 
 /** The queue of batches that wait at a worker. To their clients they are queued. */

@@ -121,6 +121,10 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     this.#lost.tell(asked, owner, this.#options.modelName)
     if (!this.#hasRoom(asked.id)) throw queueFull(this.#refusal(asked.id))
     const sequence = this.#sequence(asked.id ?? newSequenceId(), owner)
+    if (asked.first) {
+      sequence.first.add(job)
+      this.#limitLife(sequence)
+    }
     writeSequence(job.request, asked, sequence.id, this.#options.headers)
     clearTimeout(sequence.idleTimer)
     sequence.closing ||= asked.last
@@ -134,12 +138,13 @@ export class SequenceQueue implements Scheduler, RunWatcher {
 
   couldStart(job: Job): boolean {
     if (isDescribe(job)) return this.#describes.couldStart()
-    const { id } = readSequence(job.request.headers, this.#options.headers)
+    const { id, first } = readSequence(job.request.headers, this.#options.headers)
     if (!this.#hasRoom(id)) return false
     const sequence = this.#open(id)
     const worker = sequence === undefined ? undefined : this.#lanes.workerOf(sequence)
     if (sequence === undefined || worker === undefined) return freest(this.#workers) !== undefined
-    return sequence.waiting.size === 0 && sequence.ahead === undefined && worker.freeSlots > 0
+    const mayFollow = first ? sequence.running.size === 0 : sequence.ahead === undefined
+    return sequence.waiting.size === 0 && mayFollow && worker.freeSlots > 0
   }
 
   serve(workers: readonly JobRunner[]): void {
@@ -257,14 +262,19 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     if (known !== undefined) return known
     const sequence = new Sequence(id, owner)
     this.#sequences.set(id, sequence)
-    const { maxLifeMs } = this.#options
-    if (maxLifeMs > 0) {
-      sequence.lifeTimer = startTimer(() => {
-        sequence.closing = true
-        this.#settle(sequence)
-      }, maxLifeMs)
-    }
+    this.#limitLife(sequence)
     return sequence
+  }
+
+  /** From now on. */
+  #limitLife(sequence: Sequence): void {
+    const { maxLifeMs } = this.#options
+    if (maxLifeMs === 0) return
+    clearTimeout(sequence.lifeTimer)
+    sequence.lifeTimer = startTimer(() => {
+      sequence.closing = true
+      this.#settle(sequence)
+    }, maxLifeMs)
   }
 
   /** Called after a job has left: the sequence continues, waits for the next job, or ends. */
@@ -310,7 +320,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
   #forget(sequence: Sequence, job: Job): void {
     this.#sequenceOf.delete(job)
     sequence.waiting.delete(job)
-    if (sequence.waiting.size === 0) this.#lanes.disarm(sequence)
+    if (sequence.next === undefined) this.#lanes.disarm(sequence)
   }
 }
 

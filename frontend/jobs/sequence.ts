@@ -7,6 +7,8 @@ export class Sequence {
   readonly owner: string | undefined
   readonly waiting = new Set<Job>()
   readonly running = new Set<Job>()
+  /** Jobs with which their client begins the sequence, also where it is open already. */
+  readonly first = new WeakSet<Job>()
   /** Whether a worker has got one of its jobs, so that no other worker can continue it. */
   started = false
   /** It accepts no more jobs and ends when its present jobs are done. */
@@ -25,8 +27,13 @@ export class Sequence {
   /** The job to start next; undefined if none may start now. */
   get next(): Job | undefined {
     if (this.ahead !== undefined) return undefined
-    for (const job of this.waiting) return job
-    return undefined
+    const [job] = this.waiting
+    return job !== undefined && this.first.has(job) && this.running.size > 0 ? undefined : job
+  }
+
+  /** Whether the job to start next begins it once more: the state in the worker is that of its past. */
+  get beginsAnew(): boolean {
+    return this.started && this.first.has(this.next!)
   }
 
   get isIdle(): boolean {

@@ -6,7 +6,8 @@ import type { ExitCause } from './exit-cause.ts'
 import type { WorkerOutput } from './worker-state.ts'
 
 /** Messages for every rank that gets requests. */
-export type RankMessage = PredictMessage | Extract<ToWorker, { type: 'cancel' | 'input' | 'withdraw' }>
+export type RankMessage =
+  PredictMessage | Extract<ToWorker, { type: 'cancel' | 'input' | 'withdraw' | 'sequenceEnd' }>
 /** Messages for rank 0 only, which sends the responses. */
 export type FirstRankMessage = Extract<ToWorker, { type: 'credit' | 'ping' }>
 

@@ -144,6 +144,10 @@ export class Worker implements JobRunner {
     this.#model.metrics.handed(performance.now() - from)
   }
 
+  sequenceEnded(id: string): void {
+    this.#group?.send({ type: 'sequenceEnd', sequence: id })
+  }
+
   /** Lets its requests finish for `graceMs`, then ends it. Returns false if it had to be killed. */
   async stop(graceMs: number): Promise<boolean> {
     clearTimeout(this.#restartTimer)

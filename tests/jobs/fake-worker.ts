@@ -10,9 +10,12 @@ export class FakeWorker implements JobRunner {
   readonly batches: { jobs: Set<Job>; watcher: RunWatcher | undefined }[] = []
   /** Batches that wait at it. */
   readonly waiting: { jobs: readonly Job[]; owner: BatchOwner }[] = []
+  /** Sequences of which it got jobs, and has not been told the end. Filled by Setup. */
+  readonly sequences = new Set<string>()
   /** How many batches may wait at it while it is busy. */
   mayWait = 0
   onRun: (jobs: readonly Job[]) => void = () => undefined
+  onSequenceEnd: (id: string) => void = () => undefined
   onFree: () => void = () => undefined
 
   constructor(name: string, slots = 1) {
@@ -34,6 +37,11 @@ export class FakeWorker implements JobRunner {
 
   runLater(jobs: readonly Job[], owner: BatchOwner): void {
     this.waiting.push({ jobs, owner })
+  }
+
+  sequenceEnded(id: string): void {
+    this.sequences.delete(id)
+    this.onSequenceEnd(id)
   }
 
   /** Gives back what waits at it. */

@@ -86,7 +86,15 @@ describe('a queue with batches', () => {
   test('a batch that does not fill is announced when its oldest job has waited maxBatchDelay', () => {
     const queue = new JobQueue({ ...OPTIONS, batchSize: 8 })
     const taken: (readonly Job[])[] = []
-    queue.serve([{ freeSlots: 1, room: 0, run: (jobs) => void taken.push(jobs), runLater: () => undefined }])
+    queue.serve([
+      {
+        freeSlots: 1,
+        room: 0,
+        run: (jobs) => void taken.push(jobs),
+        runLater: () => undefined,
+        sequenceEnded: () => undefined,
+      },
+    ])
     const first = add(queue)
     jest.advanceTimersByTime(60)
     const second = add(queue)

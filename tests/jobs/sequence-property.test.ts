@@ -6,7 +6,7 @@ import type { FakeWorker } from './fake-worker.ts'
 import { failures, HEADERS, newJob, sequenceOf, Setup } from './sequence-setup.ts'
 
 type Action =
-  | { do: 'add'; id: string | undefined; last: boolean }
+  | { do: 'add'; id: string | undefined; first: boolean; last: boolean }
   | { do: 'finish' | 'begin' | 'cancel' | 'crash' | 'wait'; n: number }
 
 const actions: fc.Arbitrary<Action[]> = fc.array(
@@ -16,6 +16,7 @@ const actions: fc.Arbitrary<Action[]> = fc.array(
       arbitrary: fc.record({
         do: fc.constant('add' as const),
         id: fc.option(fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'), { nil: undefined }),
+        first: fc.nat(9).map((n) => n === 0),
         last: fc.nat(9).map((n) => n === 0),
       }),
     },
@@ -56,6 +57,8 @@ class Play {
     this.#mode = { ...mode, batchSize: overlap ? 1 : mode.batchSize }
     const options = { batchSize: this.#mode.batchSize, overlap, maxSequences: MAX_SEQUENCES }
     this.setup = new Setup(options, workers, this.#slots)
+    for (const worker of this.setup.workers)
+      worker.onSequenceEnd = (id) => expect(worker.running.map(sequenceOf)).not.toContain(id)
   }
 
   get #slots(): number {
@@ -67,7 +70,7 @@ class Play {
   }
 
   play(action: Action): void {
-    if (action.do === 'add') this.#add(newJob(action.id, action.last ? { [HEADERS.end]: 'true' } : {}))
+    if (action.do === 'add') this.#add(newJob(action.id, marksOf(action)))
     else if (action.do === 'wait') jest.advanceTimersByTime(action.n)
     else if (action.do === 'crash') this.#crash(this.setup.workers[action.n % this.#mode.workers]!)
     else if (action.do === 'cancel') this.#cancel(this.accepted[action.n])
@@ -121,6 +124,7 @@ class Play {
         expect(jobs.size).toBeLessThanOrEqual(this.#mode.batchSize)
         expect(new Set([...jobs].map(sequenceOf)).size).toBe(jobs.size)
       }
+      for (const id of worker.sequences) expect(this.setup.queue.hasSequence(id)).toBe(true)
       const ahead = worker.running.filter((job) => !this.#answered.has(job)).map(sequenceOf)
       expect(new Set(ahead).size).toBe(ahead.length)
       for (const id of worker.running.map(sequenceOf)) {
@@ -131,6 +135,10 @@ class Play {
   }
 }
 
+function marksOf({ first, last }: Action & { do: 'add' }): Record<string, string> {
+  return { ...(first && { [HEADERS.start]: 'true' }), ...(last && { [HEADERS.end]: 'true' }) }
+}
+
 beforeEach(() => {
   jest.useFakeTimers()
   failures.clear()
@@ -139,7 +147,7 @@ afterEach(() => {
   jest.useRealTimers()
 })
 
-test('whatever happens: a sequence keeps its order and has one worker, and every job ends and is given out at most once', () => {
+test('whatever happens: a sequence keeps its order and has one worker, which is told of its end, and every job ends and is given out at most once', () => {
   fc.assert(
     fc.property(actions, modes, (all, mode) => {
       const play = new Play(mode)
@@ -158,6 +166,7 @@ test('whatever happens: a sequence keeps its order and has one worker, and every
       }
       jest.advanceTimersByTime(3000)
       expect(setup.queue.openSequences).toBe(0)
+      expect(setup.workers.flatMap(({ sequences }) => [...sequences])).toEqual([])
       setup.queue.close()
       expect(jest.getTimerCount()).toBe(0)
     }),

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { headerLine, headerValue, splitHeaders } from '../../common/header-lines.ts'
 import { ServeError } from '../../common/errors.ts'
-import { failures, HEADERS, newJob, Setup } from './sequence-setup.ts'
+import { failures, HEADERS, newJob, sequenceOf, Setup } from './sequence-setup.ts'
 
 beforeEach(() => {
   jest.useFakeTimers()
@@ -146,6 +146,87 @@ describe('a sequence', () => {
     expect(setup.workerOf(second)).toBeUndefined()
     setup.workerOf(first)!.release(first)
     expect(setup.workerOf(second)).toBeDefined()
+  })
+})
+
+describe('the worker of a sequence', () => {
+  /** What its worker is told: each id of a job, and of a sequence that ended. */
+  function told(setup: Setup): string[] {
+    const [worker] = setup.workers
+    const all: string[] = []
+    const { onRun } = worker!
+    worker!.onRun = (jobs) => {
+      onRun(jobs)
+      all.push(...jobs.map(sequenceOf))
+    }
+    worker!.onSequenceEnd = (id) => void all.push(`end of ${id}`)
+    return all
+  }
+
+  test.each<[string, (setup: Setup) => void]>([
+    ['its idle time', () => jest.advanceTimersByTime(1000)],
+    ['its time limit', () => jest.advanceTimersByTime(600)],
+    ['its client', (setup) => setup.answer(setup.add('a', { [HEADERS.end]: 'true' }))],
+    ['the handler', (setup) => setup.answer(setup.add('a'), { [HEADERS.end]: 'a' })],
+  ])('is told of its end, after its last job: by %s', (how, end) => {
+    const setup = new Setup({ maxLifeMs: how === 'its time limit' ? 600 : 0 }, 1)
+    const all = told(setup)
+    setup.round('a')
+    setup.round('b')
+    end(setup)
+    setup.add('a')
+    expect(all.filter((line) => line.endsWith('a')).slice(-2)).toEqual(['end of a', 'a'])
+    expect(all.filter((line) => line === 'end of a')).toHaveLength(1)
+  })
+
+  test('hears nothing of one that it got no job of', () => {
+    const setup = new Setup({}, 1)
+    const all = told(setup)
+    setup.add('a')
+    setup.add('b').cancel()
+    jest.advanceTimersByTime(1000)
+    expect([all, setup.queue.openSequences]).toEqual([['a'], 1])
+  })
+
+  test.each([false, true])('is told before the job that begins it anew (continuous: %s)', (overlap) => {
+    const setup = new Setup({ overlap }, 1, 2)
+    const all = told(setup)
+    const running = setup.add('a')
+    const [second, anew] = [setup.add('a'), setup.add('a', { [HEADERS.start]: 'true' })]
+    if (overlap) setup.workers[0]!.answer(running, true)
+    setup.answer(running)
+    expect(all).toEqual(['a', 'a'])
+    setup.answer(second)
+    expect(all).toEqual(['a', 'a', 'end of a', 'a'])
+    setup.answer(anew)
+    setup.round('a')
+    expect(all).toEqual(['a', 'a', 'end of a', 'a', 'a'])
+  })
+
+  test('has it for a whole time limit more when it begins anew', () => {
+    const setup = new Setup({ maxLifeMs: 900 }, 1)
+    setup.round('a')
+    jest.advanceTimersByTime(800)
+    setup.answer(setup.add('a', { [HEADERS.start]: 'true' }))
+    jest.advanceTimersByTime(800)
+    expect(setup.queue.openSequences).toBe(1)
+    jest.advanceTimersByTime(100)
+    expect(setup.queue.openSequences).toBe(0)
+  })
+
+  test('gets nothing while a job that begins it anew waits alone for a stream of it to end', () => {
+    const setup = new Setup({ overlap: true }, 1, 3)
+    const stream = setup.add('a')
+    setup.workers[0]!.answer(stream, true)
+    const other = setup.add('z')
+    setup.workers[0]!.slots = 2
+    const between = setup.add('a')
+    const anew = setup.add('a', { [HEADERS.start]: 'true' })
+    between.cancel()
+    setup.answer(other)
+    expect(setup.workerOf(anew)).toBeUndefined()
+    setup.answer(stream)
+    expect(setup.workerOf(anew)).toBeDefined()
   })
 })
 

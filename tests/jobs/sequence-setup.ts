@@ -61,7 +61,10 @@ export class Setup {
     this.workers = Array.from({ length: workers }, (_, i) => new FakeWorker(`w${i}`, slots))
     for (const worker of this.workers) {
       worker.onFree = () => this.queue.hand()
-      worker.onRun = (jobs) => void this.started.push(...jobs)
+      worker.onRun = (jobs) => {
+        this.started.push(...jobs)
+        for (const job of jobs) worker.sequences.add(sequenceOf(job))
+      }
     }
     this.queue.serve(this.workers)
   }
@@ -75,6 +78,7 @@ export class Setup {
   /** The worker died: its jobs fail, and it is a new one at once. */
   crash(worker: FakeWorker): void {
     const lost = worker.batches.splice(0)
+    worker.sequences.clear()
     this.queue.workerLost(worker, CRASH)
     for (const { jobs, watcher } of lost) {
       for (const job of jobs) {

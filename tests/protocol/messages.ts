@@ -140,6 +140,7 @@ export const toWorker = {
     reason: fc.constantFrom('client left', 'deadline', 'timeout', 'shutdown', 'failed'),
   }),
   credit: message('credit', { id: uint32, bytes: count }),
+  sequenceEnd: message('sequenceEnd', { sequence: text }),
   ping: message('ping', { nonce: count }),
   unload: message('unload', {}),
 } satisfies Record<ToWorker['type'], fc.Arbitrary<unknown>>

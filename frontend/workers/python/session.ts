@@ -73,7 +73,8 @@ export class PythonSession implements OtfReplyEvents {
       case 'credit':
         this.#credit(message.id, message.bytes)
         break
-      case 'ping': // OTF has no ping.
+      case 'ping': // OTF has neither.
+      case 'sequenceEnd':
     }
   }
 

@@ -116,6 +116,8 @@ export const DIFFERENCES: Rows = {
       await predict(peer, 'sums', { ...id, ts_request_sequence_end: 'true' }, '1')
       return peer.describe('sums', 'openSequences')
     },
+    'Request with `ts_request_sequence_start: true` of an open sequence': 'tests/jobs/sequence-queue',
+    'A sequence ends': 'tests/e2e/sequence-ends',
     'A handler ends a sequence that has waiting requests': 'tests/jobs/sequence-queue',
     '`sequenceMaxIdleMSec` missing': (peer) => predict(peer, 'endless', { ts_request_sequence_id: 'a' }, '1'),
     'Batch of sequences': 'tests/e2e/sequences',
