@@ -1,14 +1,9 @@
 import type { Token } from 'node-llama-cpp'
-import {
-  OpenAIError,
-  type CompletionChunk,
-  type CompletionLogprobs,
-  type CompletionRequest,
-  type TokenLogprob,
-} from 'torchserve-ts'
+import { OpenAIError, type CompletionChunk, type CompletionRequest, type TokenLogprob } from 'torchserve-ts'
 import { usageOf } from './chat.ts'
 import type { Engine } from './engine.ts'
 import type { Piece } from './generation.ts'
+import { legacyLogprobs } from './logprobs.ts'
 import { merge } from './merge.ts'
 import { samplingOf } from './sampling.ts'
 import type { SamplingDefaults } from './settings.ts'
@@ -88,21 +83,5 @@ async function* choice(
     for (const { token } of told) offset += token.length
     told = []
     yield { choices: [{ index, text, logprobs, finish_reason: finish ?? null }] }
-  }
-}
-
-function legacyLogprobs(told: readonly TokenLogprob[], from: number): CompletionLogprobs {
-  let offset = from
-  return {
-    tokens: told.map(({ token }) => token),
-    token_logprobs: told.map(({ logprob }) => logprob),
-    top_logprobs: told.map(({ top_logprobs: top }) =>
-      Object.fromEntries(top.map(({ token, logprob }) => [token, logprob])),
-    ),
-    text_offset: told.map(({ token }) => {
-      const at = offset
-      offset += token.length
-      return at
-    }),
   }
 }

@@ -15,7 +15,7 @@ import { checkWeights } from './check-weights.ts'
 import { generate, type Piece, type Sampling } from './generation.ts'
 import { Interlude } from './interlude.ts'
 import type { LlamaSettings } from './settings.ts'
-import { sampleFirstAlone } from './sampling-order.ts'
+import { prepareSampling } from './native-sampling.ts'
 import { Slots } from './slots.ts'
 
 const DEFAULT_CONTEXT_SIZE = 4096
@@ -76,7 +76,7 @@ export class Engine {
       sequences: settings.sequences,
       threads,
     })
-    sampleFirstAlone(context)
+    prepareSampling(context)
     const engine = new Engine(llama, model, context, threads)
     await engine.#warmUp()
     return engine

@@ -1,9 +1,10 @@
-import type { LlamaModel, Token } from 'node-llama-cpp'
-import type { TokenLogprob } from 'torchserve-ts'
+import { isUtf8 } from 'node:buffer'
+import { LlamaVocabularyType, type LlamaModel, type Token } from 'node-llama-cpp'
+import type { CompletionLogprobs, TokenLogprob } from 'torchserve-ts'
 
 export type { TokenLogprob }
 
-/** Log probabilities of the chosen token and the most likely ones, after temperature, top_p and top_k. */
+/** Log probabilities of a token and of the most likely ones, by the model's logits alone. */
 export function tokenLogprob(
   model: LlamaModel,
   token: Token,
@@ -19,8 +20,68 @@ export function tokenLogprob(
 }
 
 function entry(model: LlamaModel, token: Token, probability: number) {
-  const text = model.detokenize([token], true)
   // JSON has no infinity; the OpenAI API uses -9999 for tokens that are extremely unlikely.
   const logprob = probability > 0 ? Math.log(probability) : -9999
-  return { token: text, logprob, bytes: [...Buffer.from(text)] }
+  const bytes = tokenBytes(model, token)
+  return { token: tokenName(bytes), logprob, bytes: [...bytes] }
+}
+
+/** A part of a character has no text. It is written as OpenAI does: `\xe2\x80`. */
+function tokenName(bytes: Buffer): string {
+  if (isUtf8(bytes)) return bytes.toString()
+  return [...bytes].map((byte) => String.raw`\x${byte.toString(16).padStart(2, '0')}`).join('')
+}
+
+/** The bytes of a token, as llama.cpp's llama_token_to_piece has them: detokenize() makes text of them. */
+function tokenBytes(model: LlamaModel, token: Token): Buffer {
+  const text = model.fileInfo.metadata.tokenizer.ggml?.tokens?.[token]
+  if (text === undefined) return Buffer.from(model.detokenize([token], true))
+  const { byte, normal } = model.getTokenAttributes(token)
+  if (byte) return Buffer.from([Number(/0x[\dA-F]{2}/.exec(text)?.[0] ?? 0)])
+  if (!normal) return Buffer.from(text)
+  switch (model.vocabularyType) {
+    case LlamaVocabularyType.bpe:
+      return Buffer.concat(
+        Array.from(text, (character) => BPE_BYTES.get(character) ?? Buffer.from(character)),
+      )
+    case LlamaVocabularyType.spm:
+    case LlamaVocabularyType.ugm:
+      return Buffer.from(text.replaceAll('\u2581', ' '))
+    default:
+      return Buffer.from(model.detokenize([token], true))
+  }
+}
+
+/** GPT-2's characters for bytes: printable ones stand for themselves, the others for those from 256 on. */
+const BPE_BYTES: ReadonlyMap<string, Buffer> = new Map(
+  (() => {
+    let next = 256
+    return Array.from({ length: 256 }, (_, byte): [string, Buffer] => {
+      const isPrintable =
+        (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || (byte >= 0xae && byte <= 0xff)
+      return [String.fromCodePoint(isPrintable ? byte : next++), Buffer.from([byte])]
+    })
+  })(),
+)
+
+/** The form of the legacy completions, of tokens of which the first is at this place of the text. */
+export function legacyLogprobs(tokens: readonly TokenLogprob[], from: number): CompletionLogprobs {
+  let offset = from
+  return {
+    tokens: tokens.map(legacyName),
+    token_logprobs: tokens.map(({ logprob }) => logprob),
+    top_logprobs: tokens.map((each) =>
+      Object.fromEntries([...each.top_logprobs, each].map((one) => [legacyName(one), one.logprob])),
+    ),
+    text_offset: tokens.map(({ token }) => {
+      const at = offset
+      offset += token.length
+      return at
+    }),
+  }
+}
+
+/** OpenAI's name for a part of a character: `bytes:\xe2\x80`. */
+function legacyName({ token, bytes }: TokenLogprob['top_logprobs'][number]): string {
+  return bytes === null || isUtf8(Buffer.from(bytes)) ? token : `bytes:${token}`
 }

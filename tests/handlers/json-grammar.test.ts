@@ -5,7 +5,7 @@ import { JsonGrammar } from '../../handlers/gguf/json-grammar.ts'
 let llama: Llama
 
 beforeAll(async () => {
-  llama = await getLlama({ gpu: false, build: 'never', skipDownload: true })
+  llama = await getLlama({ gpu: false, build: 'never', skipDownload: true, logger: () => undefined })
 })
 
 afterAll(() => llama.dispose())

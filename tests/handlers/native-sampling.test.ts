@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
-import { sampleFirstAlone, type NativeContext } from '../../handlers/gguf/sampling-order.ts'
+import { prepareSampling, type NativeContext } from '../../handlers/gguf/native-sampling.ts'
 
 /** A context of which every sampling waits until it is told to end. */
 class Context {
@@ -30,7 +30,7 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 
 test('the first of a batch is sampled alone, the others together after it, and so in every batch', async () => {
   const context = new Context()
-  sampleFirstAlone(context)
+  prepareSampling(context)
   for (let batch = 0; batch < 2; batch += 1) {
     context.running.length = 0
     await context._ctx.decodeBatch()
@@ -47,7 +47,7 @@ test('the first of a batch is sampled alone, the others together after it, and s
 
 test('a first one that fails keeps the others from nothing', async () => {
   const context = new Context()
-  sampleFirstAlone(context)
+  prepareSampling(context)
   await context._ctx.decodeBatch()
   const sampled = Promise.allSettled([1, 2].map((index) => context._ctx.sampleToken(index)))
   context.running[0]!.fail()
@@ -61,9 +61,7 @@ test.each([
   [{ _ctx: { sampleToken: () => undefined } }, 'decodeBatch'],
   [{ _ctx: { decodeBatch: () => undefined } }, 'sampleToken'],
 ])('a runtime without the private functions is refused when it loads (%#)', (context, name) => {
-  expect(() => sampleFirstAlone(context)).toThrow(
-    `node-llama-cpp has no private function LlamaContext._ctx.${name}`,
-  )
+  expect(() => prepareSampling(context)).toThrow(`node-llama-cpp has no private LlamaContext._ctx.${name}`)
 })
 
 test('the runtime that is installed calls both functions where they are replaced', () => {
