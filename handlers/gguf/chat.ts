@@ -11,6 +11,7 @@ import { ChoiceReader } from './choice-reader.ts'
 import type { Engine } from './engine.ts'
 import type { Piece, Sampling } from './generation.ts'
 import { merge } from './merge.ts'
+import { checkFields } from './openai-fields.ts'
 import { samplingOf } from './sampling.ts'
 import type { SamplingDefaults } from './settings.ts'
 import { callBeginning, callGrammar, formatGrammar, toolUse, withToolsTold, type ToolUse } from './tools.ts'
@@ -23,6 +24,7 @@ export async function* chat(
   request: ChatCompletionRequest,
   signal: AbortSignal,
 ): AsyncGenerator<ChatChunk> {
+  checkFields('chat', request)
   const other = otherThanText(request.messages)
   if (other !== undefined) throw new OpenAIError('This model supports only text', 400, { param: other })
   const use = toolUse(request)
@@ -71,12 +73,10 @@ function chatSampling(
   rules: LlamaGrammar | undefined,
   index: number,
 ): Sampling {
-  const sampling = samplingOf(request, defaults, index)
+  const sampling = samplingOf(request, defaults, index, rules)
   return {
     ...sampling,
-    maxTokens: request.max_completion_tokens ?? sampling.maxTokens,
     stop: [...sampling.stop, ...prompt.stops],
-    ...(rules !== undefined && { grammar: rules }),
     ...(request.logprobs === true && { topLogprobs: request.top_logprobs ?? 0 }),
   }
 }

@@ -5,6 +5,7 @@ import type { Engine } from './engine.ts'
 import type { Piece } from './generation.ts'
 import { legacyLogprobs } from './logprobs.ts'
 import { merge } from './merge.ts'
+import { checkFields } from './openai-fields.ts'
 import { samplingOf } from './sampling.ts'
 import type { SamplingDefaults } from './settings.ts'
 
@@ -21,8 +22,7 @@ export async function* completions(
   request: CompletionRequest,
   signal: AbortSignal,
 ): AsyncGenerator<CompletionChunk> {
-  if (request.suffix != null && request.suffix !== '')
-    throw new OpenAIError('suffix is not supported', 400, { param: 'suffix' })
+  checkFields('completions', request)
   const prompts = promptsOf(request).map((prompt) => tokensOf(engine, prompt))
   for (const prompt of prompts) engine.roomAfter(prompt.length)
   const n = request.n ?? 1

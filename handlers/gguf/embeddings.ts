@@ -1,6 +1,7 @@
 import { OpenAIError, type EmbeddingsRequest, type EmbeddingsResult } from 'torchserve-ts'
 import { tokensOf } from './completions.ts'
 import type { Engine } from './engine.ts'
+import { checkFields } from './openai-fields.ts'
 
 /** One vector of length 1 per input. */
 export async function embeddings(
@@ -8,6 +9,7 @@ export async function embeddings(
   request: EmbeddingsRequest,
   signal: AbortSignal,
 ): Promise<EmbeddingsResult> {
+  checkFields('embeddings', request)
   const { dimensions } = request
   const size = engine.model.embeddingVectorSize
   if (dimensions !== undefined && dimensions > size)

@@ -10,12 +10,15 @@ import {
 import { StopFilter } from 'torchserve-ts'
 import type { Interlude } from './interlude.ts'
 import { tokenLogprob, type TokenLogprob } from './logprobs.ts'
+import { biasesOf } from './native-sampling.ts'
 import { TokenText } from './token-text.ts'
 
 /** Sampling parameters of one generation. */
 export interface Sampling {
   /** At least 1; the context limits it too. */
   maxTokens: number
+  /** The model does not end the text before so many tokens. Default 0; Infinity: never. */
+  minTokens?: number
   /** 0 always takes the most likely token. */
   temperature: number
   topP: number
@@ -30,8 +33,8 @@ export interface Sampling {
   frequencyPenalty?: number
   presencePenalty?: number
   /** Added to the logits of tokens, by id; -100 or less excludes a token. */
-  logitBias?: ReadonlyMap<number, number>
-  grammar?: LlamaGrammar
+  logitBias?: ReadonlyMap<number, number> | undefined
+  grammar?: LlamaGrammar | undefined
   /** Number of alternative tokens to report, 0 or more. Undefined: no log probabilities. */
   topLogprobs?: number
 }
@@ -50,6 +53,7 @@ export interface Piece {
 /** Tokens per step of computing a prompt; cancellation is checked between steps. */
 const PREFILL_TOKENS = 128
 const PENALTY_TOKENS = 64
+/** OpenAI's lowest bias excludes a token. */
 const NEVER = -100
 
 /**
@@ -115,7 +119,9 @@ function evaluateOptions(
   sampling: Sampling,
   generated: readonly Token[],
 ): SequenceEvaluateOptions {
-  const { temperature, topP, topK, minP, seed, grammar, logitBias } = sampling
+  const { temperature, topP, topK, minP, seed, grammar, logitBias = new Map(), minTokens = 0 } = sampling
+  const free = bias(model, logitBias)
+  const endless = bias(model, new Map([...logitBias, ...endTokens(model, minTokens)]))
   return {
     temperature,
     topP,
@@ -123,19 +129,17 @@ function evaluateOptions(
     minP,
     seed,
     repeatPenalty: penalty(model, sampling, generated),
-    tokenBias: logitBias && bias(model, logitBias),
+    tokenBias: () => (generated.length < minTokens ? endless : free),
     grammarEvaluationState: grammar && new LlamaGrammarEvaluationState({ model, grammar }),
   }
 }
 
-/** Under a grammar there is no repeat penalty: JSON must repeat its punctuation. */
 function penalty(
   model: LlamaModel,
-  { repeatPenalty, frequencyPenalty = 0, presencePenalty = 0, grammar }: Sampling,
+  { repeatPenalty, frequencyPenalty = 0, presencePenalty = 0 }: Sampling,
   generated: readonly Token[],
 ): SequenceEvaluateOptions['repeatPenalty'] {
-  if (grammar !== undefined || (repeatPenalty === 1 && frequencyPenalty === 0 && presencePenalty === 0))
-    return undefined
+  if (repeatPenalty === 1 && frequencyPenalty === 0 && presencePenalty === 0) return undefined
   return {
     penalty: repeatPenalty,
     frequencyPenalty,
@@ -145,8 +149,13 @@ function penalty(
   }
 }
 
+function endTokens(model: LlamaModel, minTokens: number): [number, number][] {
+  if (minTokens === 0) return []
+  return [...model.iterateAllTokens()].flatMap((token) => (model.isEogToken(token) ? [[token, NEVER]] : []))
+}
+
 function bias(model: LlamaModel, biases: ReadonlyMap<number, number>): TokenBias {
   const made = new TokenBias(model.tokenizer)
-  for (const [token, logit] of biases) made.set(token as Token, logit <= NEVER ? 'never' : { logit })
+  for (const [token, logit] of biases) biasesOf(made).set(token as Token, logit <= NEVER ? -Infinity : logit)
   return made
 }

@@ -32,6 +32,7 @@ const FIELDS = [
     'stream_options',
   ],
   ...['reasoning_effort', 'echo', 'suffix', 'best_of', 'dimensions'],
+  ...['top_k', 'min_p', 'repeat_penalty', 'repetition_penalty', 'ignore_eos', 'min_tokens'],
 ]
 
 /**
