@@ -1,7 +1,10 @@
 import type { MessageTypeDefinition, PackageDefinition } from '@grpc/proto-loader'
 
-/** What the check of a message's size has to know of one field. */
-export type FieldShape = MessageShape | 'numbers' | 'bytes'
+/** What the check of a message has to know of one field. */
+export interface FieldShape {
+  readonly name: string
+  readonly type: MessageShape | 'numbers' | 'bytes' | 'text'
+}
 
 /** The fields of a message by number. */
 export type MessageShape = ReadonlyMap<number, FieldShape>
@@ -9,11 +12,14 @@ export type MessageShape = ReadonlyMap<number, FieldShape>
 /** The parts of a DescriptorProto that count. */
 interface Descriptor {
   readonly name: string
-  readonly field: readonly { number: number; type: string; typeName: string }[]
+  readonly field: readonly { name: string; number: number; type: string; typeName: string }[]
   readonly nestedType: readonly Descriptor[]
 }
 
-const BYTES: ReadonlySet<string> = new Set(['TYPE_STRING', 'TYPE_BYTES'])
+const LONG_TYPES: ReadonlyMap<string, 'bytes' | 'text'> = new Map([
+  ['TYPE_BYTES', 'bytes'],
+  ['TYPE_STRING', 'text'],
+])
 
 /** Reads the shapes of messages from the definitions of their file. They have no cycles. */
 export class MessageShapes {
@@ -38,9 +44,10 @@ export class MessageShapes {
     const known = this.#known.get(descriptor)
     if (known !== undefined) return known
     const scopes = [descriptor, ...outer]
-    const fields = descriptor.field.map(({ number, type, typeName }): [number, FieldShape] => {
-      if (type === 'TYPE_MESSAGE') return [number, this.#shape(this.#find(typeName, scopes), scopes)]
-      return [number, BYTES.has(type) ? 'bytes' : 'numbers']
+    const fields = descriptor.field.map(({ name, number, type, typeName }): [number, FieldShape] => {
+      if (type === 'TYPE_MESSAGE')
+        return [number, { name, type: this.#shape(this.#find(typeName, scopes), scopes) }]
+      return [number, { name, type: LONG_TYPES.get(type) ?? 'numbers' }]
     })
     const shape = new Map(fields)
     this.#known.set(descriptor, shape)

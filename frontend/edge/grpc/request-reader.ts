@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { Duplex } from 'node:stream'
 import { status as Status, type ServerInterceptingCallInterface } from '@grpc/grpc-js'
-import { NO_ROOM, type CallError } from './call-error.ts'
+import { ServeError } from '../../../common/errors.ts'
+import { NO_ROOM, type CallError, type ToCallError } from './call-error.ts'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { CallTraffic } from './caller-check.ts'
@@ -11,7 +12,7 @@ import type { Decompressor } from './decompressor.ts'
 import type { LoggedCall } from './logged-call.ts'
 import { BREACH_CALLS, FAREWELL_MS, FRAME_BYTES, MESSAGE_BYTES, NGHTTP2_ENHANCE_YOUR_CALM } from './limits.ts'
 import { isPlainMessage, MessageBytes, PREFIX_BYTES } from './message-bytes.ts'
-import { exceedsElements } from './message-elements.ts'
+import { messageFault } from './message-check.ts'
 import type { MessageShape } from './message-shape.ts'
 
 /** What all readers of a listener share. */
@@ -19,7 +20,7 @@ export interface ReaderLimits {
   readonly decompressor: Decompressor
   /** For a whole request, or for each message of a stream. */
   readonly time: TimeLimit
-  /** Of one message, as exceedsElements counts them. */
+  /** Of one message, as messageFault counts them. */
   readonly maxElements: number
 }
 
@@ -29,6 +30,7 @@ export interface ReaderRpc {
   /** Whether the client may send any number of messages. */
   readonly isStream: boolean
   readonly request: MessageShape
+  readonly toCallError: ToCallError
 }
 
 /** A message that is whole; `parts` is undefined until it is decompressed. */
@@ -233,7 +235,7 @@ export class RequestReader implements Limited {
     const begins = this.#bytes?.begun !== true && !this.#waits
     if (begins && this.#stream.readableFlowing === true && isPlainMessage(chunk, this.#rpc.maxMessage)) {
       const cost = chunk.length + MESSAGE_BYTES
-      return !this.#charge(cost) || this.#deliver(chunk, cost)
+      return !this.#charge(cost) || this.#deliverParts([chunk], cost)
     }
     if (this.#stream.writableEnded) {
       this.#dismiss()
@@ -313,12 +315,18 @@ export class RequestReader implements Limited {
     this.#end()
   }
 
-  /** A message that is counted. False: grpc-js has enough for now. */
+  /** A message that is charged. False: grpc-js has enough for now. */
   #deliverParts(parts: readonly Buffer[], cost: number): boolean {
     const { maxElements } = this.#limits
-    if (exceedsElements(parts, this.#rpc.request, maxElements)) {
+    const fault = messageFault(parts, this.#rpc.request, maxElements)
+    if (fault === 'elements') {
       const details = `A message must have at most ${maxElements} elements (max_request_elements)`
       this.fail({ code: Status.RESOURCE_EXHAUSTED, details })
+      return true
+    }
+    if (fault !== undefined) {
+      const message = `The message cannot be read: ${fault.field} is not valid UTF-8`
+      this.fail(this.#rpc.toCallError(new ServeError('MALFORMED_BODY', message)))
       return true
     }
     for (let i = 0; i < parts.length - 1; i++) this.#push.call(this.#stream, parts[i]!)
