@@ -1,3 +1,4 @@
+import { parseJsonBytes } from '../common/exact-json.ts'
 import { checkTensorBody } from '../common/json-bounds.ts'
 
 /** The default of max_request_elements. */
@@ -20,5 +21,5 @@ export function limitJson(elements = DEFAULT_ELEMENTS): void {
 export function parseClientJson(json: Uint8Array): unknown {
   const bytes = Buffer.from(json.buffer, json.byteOffset, json.byteLength)
   checkTensorBody(bytes, maxElements)
-  return JSON.parse(bytes.toString()) as unknown
+  return parseJsonBytes(bytes)
 }

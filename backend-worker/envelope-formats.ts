@@ -1,4 +1,5 @@
 import { ServeError } from '../common/errors.ts'
+import { exactJson } from '../common/exact-json.ts'
 import { isObject } from '../common/json.ts'
 import { parseClientJson } from './bounded-json.ts'
 import type { Context, HandlerResponse } from './handler.ts'
@@ -24,7 +25,7 @@ export const body: Open = (content) => ({ rows: [content], close: ([output]) => 
 /** `{"instances": [...]}` -> `{"predictions": [...]}`. `{"b64": "..."}` stands for bytes. */
 export const json: Open = (content) => ({
   rows: instances(content).map(withBytes),
-  close: (outputs) => JSON.stringify({ predictions: outputs }),
+  close: (outputs) => exactJson({ predictions: outputs }),
 })
 
 /** KServe V1: `{"instances": [...]}` -> `{"predictions": [...]}`, or `explanations` from /explanations. */
@@ -41,7 +42,7 @@ export function jsonObject(content: unknown): Readonly<Record<string, unknown>> 
       value = parseClientJson(Buffer.from(value))
     } catch (thrown) {
       if (thrown instanceof ServeError) throw thrown
-      throw malformed('The request is not valid JSON', thrown)
+      throw malformed(`The request is not valid JSON: ${(thrown as Error).message.slice(0, 200)}`, thrown)
     }
   }
   if (isObject(value)) return value

@@ -92,13 +92,15 @@ function flatten(value: unknown, into: unknown[]): string | undefined {
   }
   const known = DATATYPES.find(([type]) => value instanceof type)
   if (known === undefined) into.push(value)
-  else for (const element of value as Iterable<number | bigint>) into.push(Number(element))
+  else for (const element of value as Iterable<number | bigint>) into.push(element)
   return known?.[1]
 }
 
 function datatypeOf(data: readonly unknown[]): string {
   if (data.every((element) => typeof element === 'boolean')) return 'BOOL'
-  if (data.every((element) => typeof element === 'number'))
-    return data.every(Number.isInteger) ? 'INT64' : 'FP64'
+  if (data.every((element) => typeof element === 'number' || typeof element === 'bigint'))
+    return data.every((element) => typeof element === 'bigint' || Number.isInteger(element))
+      ? 'INT64'
+      : 'FP64'
   return 'BYTES'
 }

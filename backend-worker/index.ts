@@ -16,6 +16,7 @@
  * ```
  */
 export { brainToFloats, floatsToBrain, floatsToHalf, halfToFloats } from '../common/tensors/half.ts'
+export { exactJson } from '../common/exact-json.ts'
 export { BaseHandler } from './base-handler.ts'
 export type {
   Context,

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { InputPart } from '../protocol/messages.ts'
+import { exactJson } from '../common/exact-json.ts'
 import { isObject } from '../common/json.ts'
 import { setOwn } from '../common/own-keys.ts'
 import { parseClientJson } from './bounded-json.ts'
@@ -45,7 +46,7 @@ function parseJson(name: string, data: Buffer, warn: (message: string) => void):
 /** `String(body)` of a JSON object is its JSON: a handler of texts must not answer with `[object Object]`. */
 function legible(value: unknown): unknown {
   if (!isObject(value) || Object.hasOwn(value, 'toString')) return value
-  const toString = (): string => JSON.stringify(value)
+  const toString = (): string => exactJson(value)
   return Object.defineProperty(value, 'toString', { value: toString, configurable: true, writable: true })
 }
 

@@ -1,12 +1,13 @@
 import { inspect } from 'node:util'
 import { ServeError } from '../common/errors.ts'
+import { exactJson } from '../common/exact-json.ts'
 import { lostIn, warnOfNested } from './lost-in-json.ts'
 
 const EMPTY = Buffer.alloc(0)
 
 /**
  * Encodes one item of a response: bytes as they are, strings as UTF-8, undefined as nothing, everything else
- * as JSON.
+ * as JSON, with bigints as numbers.
  * @throws ServeError INVALID_OUTPUT when it cannot be encoded as JSON
  */
 export function encodeOutput(item: unknown): Uint8Array {
@@ -58,7 +59,7 @@ function toJson(item: unknown): string {
   let json: string | undefined
   let cause: unknown
   try {
-    json = JSON.stringify(item, null, 2)
+    json = exactJson(item, 2)
   } catch (thrown) {
     cause = thrown
   }

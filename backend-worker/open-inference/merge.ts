@@ -1,3 +1,4 @@
+import { exactJson } from '../../common/exact-json.ts'
 import { elementEnd, type RawTensor } from '../../common/tensors/tensor.ts'
 import type { InferRequest } from '../../common/tensors/message.ts'
 import type { RawResponse } from './messages.ts'
@@ -14,7 +15,7 @@ export function formOf({ inputs, parameters, outputs }: InferRequest): string | 
     shape.slice(1),
     own,
   ])
-  return JSON.stringify([forms, parameters, outputs])
+  return exactJson([forms, parameters, outputs])
 }
 
 /** Merges requests of the same form. */

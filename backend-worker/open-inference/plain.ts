@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { ServeError } from '../../common/errors.ts'
+import { exactJson } from '../../common/exact-json.ts'
 import { isObject } from '../../common/json.ts'
 import { joinElements, splitElements } from '../../common/tensors/bytes.ts'
 import { requestFrom, type InferRequest } from '../../common/tensors/message.ts'
@@ -35,7 +36,7 @@ function parsed(body: unknown): unknown {
 
 function bytesTensor(name: string, value: unknown): RawTensor {
   const isBytes = value instanceof Uint8Array
-  const element = isBytes || typeof value === 'string' ? value : JSON.stringify(value)
+  const element = isBytes || typeof value === 'string' ? value : exactJson(value)
   const isText = typeof element === 'string' || isUtf8(element)
   const parameters = isText ? { content_type: 'str' } : undefined
   return { name, datatype: 'BYTES', shape: [1], parameters, data: joinElements([element]) }

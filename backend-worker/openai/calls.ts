@@ -1,5 +1,5 @@
-import { toUSVString } from 'node:util'
 import { ServeError } from '../../common/errors.ts'
+import { exactJson, parseJsonBytes } from '../../common/exact-json.ts'
 import type { NativeMethod } from '../../common/handler-methods.ts'
 import type { PredictRequest } from '../../protocol/messages.ts'
 import { ChatStream, CompletionStream, type StreamHead } from '../../common/openai/chunks.ts'
@@ -49,7 +49,7 @@ async function answerEmbeddings(
   context: Context,
 ): Promise<string[]> {
   const result = await handler.embeddings!(body, context)
-  return [JSON.stringify(embeddingsAnswer(result, body.model, body.encoding_format ?? 'float'))]
+  return [exactJson(embeddingsAnswer(result, body.model, body.encoding_format ?? 'float'))]
 }
 
 /** A list with the complete response, or a stream with one chunk per item. */
@@ -98,9 +98,9 @@ async function* streamed<T>(
   stream: { next(chunk: T): T[]; end(): T[] },
 ): AsyncGenerator<string[]> {
   for await (const chunk of chunks) {
-    for (const complete of stream.next(chunk)) yield [JSON.stringify(complete)]
+    for (const complete of stream.next(chunk)) yield [exactJson(complete)]
   }
-  for (const last of stream.end()) yield [JSON.stringify(last)]
+  for (const last of stream.end()) yield [exactJson(last)]
 }
 
 async function collected<T>(
@@ -116,15 +116,13 @@ async function collected<T>(
 
 /** JSON in which half a character is U+FFFD; other languages refuse texts with such halves. */
 function wellFormedJson(value: unknown): string {
-  const json = JSON.stringify(value)
+  const json = exactJson(value)
   if (!json.includes('\\ud')) return json
-  return JSON.stringify(value, (_name, each: unknown) =>
-    typeof each === 'string' ? toUSVString(each) : each,
-  )
+  return json.replaceAll(/\\(?:u[0-9a-f]{4}|.)/g, (escape) => (escape.startsWith('\\ud') ? '\ufffd' : escape))
 }
 
 function bodyOf(request: PredictRequest): unknown {
   const part = request.parts[0]
   if (part === undefined) throw new ServeError('PROTOCOL', 'A request of the OpenAI API must have a body')
-  return JSON.parse(Buffer.from(part.data).toString()) as unknown
+  return parseJsonBytes(part.data)
 }

@@ -1,4 +1,5 @@
-import { isObject, parseJson } from '../../common/json.ts'
+import { tryParseJson } from '../../common/exact-json.ts'
+import { isObject } from '../../common/json.ts'
 import { Collector } from '../../common/openai/collect.ts'
 import type {
   ChatChunk,
@@ -82,7 +83,7 @@ function refusal({ chatCompletions, completions, embeddings }: OpenAIHandler): P
 /** Undefined if the body is not a JSON object. */
 function fieldsOf(request: HandlerRequest, context: Context): Fields | undefined {
   const body = request['data'] ?? request['body']
-  const value = body instanceof Uint8Array ? parseJson(Buffer.from(body).toString()) : body
+  const value = body instanceof Uint8Array ? tryParseJson(body) : body
   return isObject(value) ? { model: context.modelName, ...value } : undefined
 }
 

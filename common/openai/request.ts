@@ -1,4 +1,5 @@
 import { ServeError } from '../errors.ts'
+import { parseBody } from '../exact-json.ts'
 import { isObject } from '../json.ts'
 import { isNestedTooDeep, MAX_NESTING } from '../nesting.ts'
 import type { ChatCompletionRequest, CompletionRequest, EmbeddingsRequest } from './types.ts'
@@ -47,12 +48,7 @@ export function checkRequest(operation: Operation, body: Record<string, unknown>
 }
 
 function parse(bytes: Buffer): Record<string, unknown> {
-  let body: unknown
-  try {
-    body = JSON.parse(bytes.toString())
-  } catch (cause) {
-    throw new ServeError('MALFORMED_BODY', 'The body is not valid JSON', { cause })
-  }
+  const body = parseBody(bytes)
   if (isObject(body)) return body
   throw new ServeError('MALFORMED_BODY', 'The body must be a JSON object')
 }

@@ -4,8 +4,8 @@ import { toBrain, toHalf } from './half.ts'
 import { invalid, type RawTensor, shapeOf, type TensorHead } from './tensor.ts'
 
 /**
- * Reads a tensor of JSON, whose `data` is nested or flat. 64-bit integers may be strings,
- * because exact-json.ts reads integers as strings that a JavaScript number cannot hold. `null` is NaN.
+ * Reads a tensor of JSON, whose `data` is nested or flat. Integers may be bigints and, where
+ * a datatype has 64 bits, strings. `null` is NaN.
  * @throws ServeError INVALID_TENSOR
  */
 export function tensorFromJson(head: TensorHead, data: unknown): RawTensor {
@@ -101,9 +101,8 @@ const READERS: Readonly<Record<Exclude<DatatypeSpec['kind'], 'wide integer'>, Re
 }
 
 function float(leaf: unknown): number | undefined {
-  if (typeof leaf === 'number') return leaf
-  if (leaf === null) return NaN
-  return isDigits(leaf) ? Number(leaf) : undefined
+  if (typeof leaf === 'number' || typeof leaf === 'bigint') return Number(leaf)
+  return leaf === null ? NaN : undefined
 }
 
 function mapped(value: number | undefined, map: (value: number) => number): number | undefined {

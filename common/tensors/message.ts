@@ -1,7 +1,7 @@
 import { ServeError } from '../errors.ts'
+import { exactJson, parseBody } from '../exact-json.ts'
 import { isObject, unlessEmpty } from '../json.ts'
 import { asBuffer } from './bytes.ts'
-import { parseExactJson } from './exact-json.ts'
 import { tensorFromJson } from './from-json.ts'
 import { checkHead, checkParameters, checkSize, invalid, type Parameters, type RawTensor } from './tensor.ts'
 
@@ -102,23 +102,15 @@ export function selectOutputs<T extends readonly RawTensor[]>(
   })
 }
 
-/** Parses a JSON object; integers of 16 digits or more become strings. @throws ServeError MALFORMED_BODY */
+/** Parses a JSON object. @throws ServeError MALFORMED_BODY, INVALID_TENSOR */
 export function parseObject(json: Uint8Array): Record<string, unknown> {
-  let value: unknown
-  try {
-    value = parseExactJson(asBuffer(json).toString())
-  } catch (cause) {
-    throw new ServeError(
-      'MALFORMED_BODY',
-      `The body is not valid JSON: ${(cause as Error).message.slice(0, 200)}`,
-    )
-  }
+  const value = parseBody(json)
   if (isObject(value)) return value
   throw new ServeError('INVALID_TENSOR', 'The body must be a JSON object')
 }
 
 function encode(head: object, tensors: readonly RawTensor[]): Buffer {
-  const json = Buffer.from(JSON.stringify(head))
+  const json = Buffer.from(exactJson(head))
   const length = Buffer.allocUnsafe(LENGTH_BYTES)
   length.writeUInt32LE(json.byteLength)
   return Buffer.concat([length, json, ...tensors.map(({ data }) => data)])

@@ -1,4 +1,5 @@
 import { ServeError } from '../errors.ts'
+import { exactJson } from '../exact-json.ts'
 import { isObject } from '../json.ts'
 import { isNestedTooDeep, MAX_NESTING } from '../nesting.ts'
 import { isDatatype, NUMERIC, type Datatype } from './datatypes.ts'
@@ -143,5 +144,5 @@ export function invalid(name: string, why: string): ServeError {
 function brief(value: unknown): string {
   // The whole of a long list would take as long as its request.
   if (Array.isArray(value) && value.length > MAX_DIMENSIONS) return `a list of ${value.length}`
-  return (JSON.stringify(value) ?? 'undefined').slice(0, 80)
+  return (exactJson(value) ?? 'undefined').slice(0, 80)
 }

@@ -1,4 +1,5 @@
 import { ServeError } from '../errors.ts'
+import { exactJson } from '../exact-json.ts'
 import { splitElements, textElements } from './bytes.ts'
 import { NUMERIC } from './datatypes.ts'
 import { fromBrain, fromHalf } from './half.ts'
@@ -11,7 +12,7 @@ export function tensorJson(tensor: RawTensor): string {
   const spec = NUMERIC.get(datatype)
   const { data, parameters } =
     spec === undefined ? bytesJson(tensor) : { ...tensor, data: numbersJson(tensor) }
-  const said = parameters === undefined ? '' : `,"parameters":${JSON.stringify(parameters)}`
+  const said = parameters === undefined ? '' : `,"parameters":${exactJson(parameters)}`
   const head = `{"name":${JSON.stringify(name)},"shape":[${shape.join(',')}],"datatype":"${datatype}"`
   return `${head}${said},"data":[${data}]}`
 }
@@ -26,7 +27,7 @@ export function withTensors(
   tensors: readonly RawTensor[],
   text: (tensor: RawTensor) => string = tensorJson,
 ): string {
-  const open = JSON.stringify(head).slice(0, -1)
+  const open = exactJson(head).slice(0, -1)
   return `${open}${open === '{' ? '' : ','}"${key}":[${tensors.map(text).join(',')}]}`
 }
 

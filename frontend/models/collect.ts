@@ -1,5 +1,6 @@
 import type { ServeError } from '../../common/errors.ts'
-import { isObject, parseJson } from '../../common/json.ts'
+import { tryParseJson } from '../../common/exact-json.ts'
+import { isObject } from '../../common/json.ts'
 import { newRequestId } from '../jobs/request-id.ts'
 import { Job } from '../jobs/job.ts'
 import type { Model } from './model.ts'
@@ -25,7 +26,7 @@ export async function customizedMetadata(model: Model): Promise<Record<string, u
 }
 
 function objectOrEmpty(body: Uint8Array): Record<string, unknown> {
-  const value = parseJson(new TextDecoder().decode(body))
+  const value = tryParseJson(body)
   return isObject(value) ? value : {}
 }
 

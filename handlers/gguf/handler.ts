@@ -17,6 +17,7 @@ import { chat } from './chat.ts'
 import { completions } from './completions.ts'
 import { embeddings } from './embeddings.ts'
 import { Engine } from './engine.ts'
+import { withNumbers } from './fields.ts'
 import { readCompletion } from './parameters.ts'
 import { readSettings, type LlamaSettings } from './settings.ts'
 
@@ -49,7 +50,7 @@ export default class TextCompletion extends BaseHandler {
   }
 
   chatCompletions(request: ChatCompletionRequest, context: Context): AsyncIterable<ChatChunk> {
-    return chat(this.#engine, this.#prompts, this.#settings.sampling, request, context.signal)
+    return chat(this.#engine, this.#prompts, this.#settings.sampling, withNumbers(request), context.signal)
   }
 
   completions(request: CompletionRequest, context: Context): AsyncIterable<CompletionChunk> {

@@ -68,6 +68,28 @@ describe('inputs', () => {
     })
   })
 
+  test('JSON that is not UTF-8 stays bytes, and the log has the place', async () => {
+    expect(await parts(['body', 'application/json', '{"a":"\xe9"}'])).toEqual([
+      ['body', 'bytes:{"a":"\ufffd"}'],
+    ])
+    const message = expect.stringContaining('Invalid UTF-8 at byte 6')
+    expect(await worker.next('log')).toMatchObject({ message })
+  })
+
+  test('a number that JavaScript cannot hold is a bigint, and goes out with all digits', async () => {
+    const body = '{"id":7615917337495251231,"high":1e309,"list":[9007199254740991,9007199254740992]}'
+    const made = { parts: [{ name: 'body', contentType: 'application/json', data: Buffer.from(body) }] }
+    const { items } = await answer(
+      'const { body } = requests[0]; return [[typeof body.id, typeof body.high, ...body.list.map((n) => typeof n), String(body)].join()]',
+      undefined,
+      made,
+    )
+    const digits = body.replace('1e309', `1${'0'.repeat(309)}`)
+    expect(items).toEqual([`bigint,bigint,number,bigint,${digits}`])
+    const echoed = await answer('return [requests[0].body]', undefined, made)
+    expect(echoed.items[0]!.replaceAll(/\s/g, '')).toBe(digits)
+  })
+
   test('text that is no UTF-8 stays bytes', async () => {
     const { items } = await answer('return [requests[0].t.toString("hex")]', undefined, {
       parts: [{ name: 't', contentType: 'text/plain', data: Buffer.from('ff00', 'hex') }],
@@ -98,6 +120,7 @@ describe('outputs', () => {
     ['an ArrayBuffer', 'new Uint8Array([104, 105]).buffer', 'hi'],
     ['an object', '{ a: [1] }', '{\n  "a": [\n    1\n  ]\n}'],
     ['null', 'null', 'null'],
+    ['a bigint', '[2n ** 60n, -1n, "1"]', '[\n  1152921504606846976,\n  -1,\n  "1"\n]'],
     ['undefined', 'undefined', ''],
   ])('%s goes out as TorchServe writes it', async (_what, expression, text) => {
     const { items, marks, responses } = await answer(`return [${expression}]`)
@@ -106,7 +129,7 @@ describe('outputs', () => {
     expect(responses[0]).toEqual({ type: 'response', id, body: Buffer.from(text) })
   })
 
-  test.each(['1n', '() => 1', '(() => { const a = []; a.push(a); return a })()', 'Symbol()'])(
+  test.each(['() => 1', '(() => { const a = []; a.push(a); return a })()', 'Symbol()'])(
     'what has no JSON form is refused: %s',
     async (expression) => {
       const { error } = await answer(`return [${expression}]`)
@@ -148,7 +171,7 @@ describe('outputs', () => {
 
   test('an item that is an error, cannot be encoded or is too large fails its own request only', async () => {
     const answers = await batch(
-      'return ["good", new Error("bad"), new api.PredictionException("busy", 429), 1n, "x".repeat(1001), "x".repeat(1000)]',
+      'return ["good", new Error("bad"), new api.PredictionException("busy", 429), Symbol(), "x".repeat(1001), "x".repeat(1000)]',
       6,
     )
     expect(answers.map(({ error, items }) => error?.code ?? items[0]!.length)).toEqual([

@@ -148,6 +148,7 @@ test.each([
   [new Float32Array([0.5]), 'FP32', [0.5]],
   [[new Int32Array([1]), new Int32Array([2])], 'INT32', [1, 2]],
   [new BigInt64Array([3n]), 'INT64', [3]],
+  [[2n ** 60n, 1], 'INT64', [2 ** 60, 1]],
   [Buffer.from([7]), 'UINT8', [7]],
   [[true, [false]], 'BOOL', [true, false]],
   ['text', 'BYTES', ['text']],
@@ -172,6 +173,7 @@ test('kservev2 keeps every tensor in its order', async () => {
 
 test.each([
   ['json', 'no JSON'],
+  ['kserve', Buffer.from('{"instances":["\xe9"]}', 'latin1')],
   ['json', []],
   ['kserve', { instances: 1 }],
   ['kserve', 5],

@@ -149,7 +149,7 @@ describe('code and message', () => {
 describe('items that cannot be sent', () => {
   test.each([
     ['"x".repeat(1001)', 'RESPONSE_TOO_LARGE'],
-    ['1n', 'INVALID_OUTPUT'],
+    ['Symbol()', 'INVALID_OUTPUT'],
     ['new Error("own")', 'HANDLER_FAILED'],
     ['new api.PredictionException("mine", 400)', 'HANDLER_REJECTED'],
   ])('%s fails its own request with %s, and its signal aborts', async (item, code) => {

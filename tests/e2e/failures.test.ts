@@ -202,7 +202,7 @@ describe('a handler deaf to its abort', () => {
 
 describe('answers that do not fit', () => {
   test.each([
-    ['bigint', 503, 'Unsupported model output data type.'],
+    ['circular', 503, 'Unsupported model output data type.'],
     ['extra_answers', 503, 'number of batch response mismatched'],
   ])('%s: %i %s', async (fault, status, message) => {
     const response = await faulty(fault)

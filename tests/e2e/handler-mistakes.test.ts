@@ -140,11 +140,9 @@ const MISTAKES: readonly Mistake[] = [
   },
   {
     what: 'wrong_types',
-    source: `export const handle = () => [{ count: 10n }]`,
+    source: `export const handle = () => [{ count: { toJSON() { throw new TypeError('No count yet') } } }]`,
     answer: [503, 'Unsupported model output data type.'],
-    log: [
-      'INVALID_OUTPUT: An item must be a string, bytes, or a value that JSON can hold: Do not know how to serialize a BigInt',
-    ],
+    log: ['INVALID_OUTPUT: An item must be a string, bytes, or a value that JSON can hold: No count yet'],
   },
   {
     what: 'too_large',

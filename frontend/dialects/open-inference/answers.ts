@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { ServeError } from '../../../common/errors.ts'
+import { tryParseJson } from '../../../common/exact-json.ts'
 import { isObject } from '../../../common/json.ts'
 import { asBuffer, joinElements } from '../../../common/tensors/bytes.ts'
 import {
@@ -11,7 +12,6 @@ import {
   type InferResponse,
 } from '../../../common/tensors/message.ts'
 import type { RawTensor } from '../../../common/tensors/tensor.ts'
-import { parseExactJson } from '../../../common/tensors/exact-json.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 
 /** Defaults for fields that the handler's response lacks. */
@@ -139,12 +139,8 @@ function complete(response: InferResponse, facts: AnswerFacts): Answer {
 }
 
 function jsonObject(body: Uint8Array): Record<string, unknown> | undefined {
-  try {
-    const value = parseExactJson(asBuffer(body).toString())
-    return isObject(value) ? value : undefined
-  } catch {
-    return undefined
-  }
+  const value = tryParseJson(body)
+  return isObject(value) ? value : undefined
 }
 
 /** An invalid response is the handler's fault, not the client's. */

@@ -53,7 +53,7 @@ function tensorOf(input: TensorMessage, raw: Buffer | undefined, maxBytes: numbe
   return { ...head, shape: shapeOf(head, read.count), data: read.data }
 }
 
-/** Undefined for none. Whole numbers beyond what JavaScript holds exactly stay texts. */
+/** Undefined for none. Whole numbers beyond what JavaScript holds exactly are bigints. */
 export function parametersOf(map: ParameterMap | undefined): Parameters | undefined {
   const entries = Object.entries(map ?? {})
   if (entries.length === 0) return undefined
@@ -68,7 +68,7 @@ export function parametersOf(map: ParameterMap | undefined): Parameters | undefi
   )
 }
 
-function whole(text: string): number | string {
+function whole(text: string): number | bigint {
   const number = Number(text)
-  return Number.isSafeInteger(number) ? number : text
+  return Number.isSafeInteger(number) ? number : BigInt(text)
 }

@@ -1,3 +1,4 @@
+import { exactJson } from '../../../common/exact-json.ts'
 import type { Parameters, RawTensor } from '../../../common/tensors/tensor.ts'
 import type { Answer } from './answers.ts'
 import { FIELDS } from './grpc-contents.ts'
@@ -24,7 +25,7 @@ function headOf({ name, datatype, shape, parameters }: RawTensor): TensorMessage
   return { name, datatype, shape: [...shape], parameters: parameterMap(parameters) }
 }
 
-/** What a message has no form for (lists, objects) is JSON text. */
+/** What a message has no form for (lists, objects, integers of more than 64 bits) is JSON text. */
 export function parameterMap(parameters: Parameters = {}): ParameterMap {
   return Object.fromEntries(
     Object.entries(parameters)
@@ -36,6 +37,7 @@ export function parameterMap(parameters: Parameters = {}): ParameterMap {
 function parameter(value: unknown): InferParameter {
   if (typeof value === 'boolean') return { bool_param: value }
   if (typeof value === 'string') return { string_param: value }
-  if (typeof value !== 'number') return { string_param: JSON.stringify(value) }
+  if (typeof value === 'bigint' && value === BigInt.asIntN(64, value)) return { int64_param: String(value) }
+  if (typeof value !== 'number') return { string_param: exactJson(value) }
   return Number.isSafeInteger(value) ? { int64_param: String(value) } : { double_param: value }
 }

@@ -1,3 +1,4 @@
+import { exactJson } from '../../../common/exact-json.ts'
 import { splitElements } from '../../../common/tensors/bytes.ts'
 import type { InferRequest } from '../../../common/tensors/message.ts'
 import { elementCount, type RawTensor } from '../../../common/tensors/tensor.ts'
@@ -20,10 +21,7 @@ export function handlerParts({ inputs, parameters }: InferRequest, maxBytes: num
     ...valueOf(input, maxBytes),
   }))
   if (parameters === undefined || Object.keys(parameters).length === 0) return parts
-  return [
-    ...parts,
-    { name: 'parameters', contentType: JSON_TYPE, data: Buffer.from(JSON.stringify(parameters)) },
-  ]
+  return [...parts, { name: 'parameters', contentType: JSON_TYPE, data: Buffer.from(exactJson(parameters)) }]
 }
 
 /** The same as one JSON body, as TorchServe passes it on. BYTES are strings, or base64. */

@@ -1,4 +1,5 @@
 import { ServeError } from '../../../common/errors.ts'
+import { exactJson } from '../../../common/exact-json.ts'
 import type { ListedMethod } from '../../../common/handler-methods.ts'
 import { checkBody } from '../../../common/json-bounds.ts'
 import { isObject, parseJson } from '../../../common/json.ts'
@@ -55,7 +56,7 @@ export function llmRequest(
   const fields = { ...parameters(infer, operation), ...READ[operation](tensors), model }
   const body = operation === 'embeddings' ? { ...fields, encoding_format: 'float' } : { ...fields, stream }
   check(operation, body)
-  return { operation, body: Buffer.from(JSON.stringify(body)) }
+  return { operation, body: Buffer.from(exactJson(body)) }
 }
 
 /** Texts that are JSON are parsed, so they have the bounds of a body. @throws ServeError INVALID_TENSOR */

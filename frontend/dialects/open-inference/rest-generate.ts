@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { ServeError } from '../../../common/errors.ts'
+import { exactJson } from '../../../common/exact-json.ts'
 import { unlessEmpty } from '../../../common/json.ts'
 import { joinElements, splitElements } from '../../../common/tensors/bytes.ts'
 import { isDatatype, type Datatype } from '../../../common/tensors/datatypes.ts'
@@ -53,7 +54,7 @@ export function generateJson({ id, modelName, modelVersion, parameters, outputs 
   const fields = outputs.map((output) => `${JSON.stringify(output.name)}:${valueJson(output)}`)
   const text = textOutput(outputs)
   if (text !== undefined && text.name !== 'text_output') fields.push(`"text_output":${valueJson(text)}`)
-  return `${[JSON.stringify(head).slice(0, -1), ...fields].join(',')}}`
+  return `${[exactJson(head).slice(0, -1), ...fields].join(',')}}`
 }
 
 function textOutput(outputs: readonly RawTensor[]): RawTensor | undefined {

@@ -1,3 +1,4 @@
+import { exactJson } from '../../../common/exact-json.ts'
 import { headOf } from '../../../common/tensors/message.ts'
 import { tensorJson, withTensors } from '../../../common/tensors/to-json.ts'
 import type { Answer } from './answers.ts'
@@ -33,7 +34,7 @@ export function wireAnswer(answer: Answer, form: WireForm): WireAnswer {
   const raw = answer.outputs.filter(({ name }) => form.named.get(name) ?? form.all)
   if (raw.length === 0) return jsonAnswer(answerJson(answer))
   const text = withTensors(answerHead(answer), 'outputs', answer.outputs, (output) =>
-    raw.includes(output) ? JSON.stringify(headOf(output)) : tensorJson(output),
+    raw.includes(output) ? exactJson(headOf(output)) : tensorJson(output),
   )
   const json = Buffer.from(text)
   return {

@@ -1,4 +1,5 @@
 import { ServeError } from '../../../common/errors.ts'
+import { exactJson } from '../../../common/exact-json.ts'
 import { checkBody } from '../../../common/json-bounds.ts'
 import { type Operation, OPERATIONS } from '../../../common/openai/operations.ts'
 import { readRequest } from '../../../common/openai/request.ts'
@@ -112,7 +113,7 @@ function submit(
   const request = readRequest(operation, received, named)
   if (exchange.span?.recording === true) exchange.span.set(requestAttributes(request))
   // If the path contains the model, the body need not name one.
-  const body = named === undefined ? received : Buffer.from(JSON.stringify(request.body))
+  const body = named === undefined ? received : Buffer.from(exactJson(request.body))
   const { status: model, routedTo } = exchange.route(request.body.model, modelVersion)
   events.headers = versionHeaders(exchange)
   const { path: urlPath, method } = OPERATIONS[operation]

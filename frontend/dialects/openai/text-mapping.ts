@@ -1,4 +1,5 @@
 import { ServeError } from '../../../common/errors.ts'
+import { exactJson } from '../../../common/exact-json.ts'
 import { ChatStream, CompletionStream } from '../../../common/openai/chunks.ts'
 import { Collector } from '../../../common/openai/collect.ts'
 import { DEFAULT_CHAT_STOPS, defaultChatPrompt, otherThanText } from '../../../common/openai/default-chat.ts'
@@ -67,7 +68,7 @@ function stopsOf({ operation, body: { stop } }: TextRequest): string[] {
 /** Leaves out the fields that are in the prompt, and those that the server handles. */
 function parametersPart(body: TextRequest['body']): InputPart {
   const { model: _model, messages: _m, prompt: _p, stream_options: _o, n: _n, ...rest } = body
-  const data = Buffer.from(JSON.stringify(rest))
+  const data = Buffer.from(exactJson(rest))
   return { name: 'parameters', contentType: 'application/json', data }
 }
 

@@ -1,5 +1,6 @@
 import type { UntypedServiceImplementation } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
+import { exactJson } from '../../../common/exact-json.ts'
 import { type AuditSubject, audited, type Managed } from '../../edge/grpc/audited.ts'
 import type { CallError } from '../../edge/grpc/call-error.ts'
 import { loadService, type LoadedService } from '../../edge/grpc/definitions.ts'
@@ -158,7 +159,7 @@ async function unregister(models: ModelOperations, request: UnregisterModelReque
 }
 
 function pretty(value: unknown): string {
-  return JSON.stringify(value, null, 2)
+  return exactJson(value, 2)
 }
 
 function nonEmpty(value: string | undefined): string | undefined {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
+import { exactJson } from '../../../common/exact-json.ts'
 import type { BareAnswer } from '../../edge/http/bare-answer.ts'
 import { isFinalStatus } from '../../edge/http/http-reply.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
@@ -113,7 +114,7 @@ function phraseOf(status: number): string {
 
 /** TorchServe's JSON format: two spaces, no undefined fields, a newline at the end. */
 export function prettyJson(value: unknown): string {
-  return `${JSON.stringify(value, null, 2)}\n`
+  return `${exactJson(value, 2)}\n`
 }
 
 /**

@@ -1,5 +1,7 @@
 import type { Context } from 'koa'
 import { ServeError } from '../../../common/errors.ts'
+import { parseBody } from '../../../common/exact-json.ts'
+import { isObject } from '../../../common/json.ts'
 import { checkBody } from '../../../common/json-bounds.ts'
 import { ownValue } from '../../../common/own-keys.ts'
 import { closest } from '../../../common/edit-distance.ts'
@@ -114,7 +116,7 @@ export function queryParams(ctx: Context): Params {
 export async function queryOrJsonParams(ctx: Context): Promise<Params> {
   if (mediaType(ctx.req.headers['content-type']) !== 'application/json') return queryParams(ctx)
   const body = await boundedBody(ctx)
-  const fields = parseObject(body.toString())
+  const fields = parseObject(body)
   return new Params(
     (name) => fieldText(name, ownValue(fields, name)),
     () => Object.keys(fields),
@@ -144,22 +146,20 @@ export async function boundedBody(ctx: Context): Promise<Buffer> {
   return body
 }
 
-function parseObject(text: string): Record<string, unknown> {
-  let value: unknown
-  try {
-    value = JSON.parse(text === '' ? '{}' : text)
-  } catch (cause) {
-    throw new ServeError('MALFORMED_BODY', 'The body is not valid JSON.', { cause })
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new ServeError('INVALID_ARGUMENT', 'The body must be a JSON object.')
-  }
-  return value as Record<string, unknown>
+function parseObject(body: Buffer): Record<string, unknown> {
+  const value = body.length === 0 ? {} : parseBody(body)
+  if (isObject(value)) return value
+  throw new ServeError('INVALID_ARGUMENT', 'The body must be a JSON object.')
 }
 
 function fieldText(name: string, value: unknown): string | undefined {
   if (value === null || value === undefined) return undefined
-  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') {
+  if (
+    typeof value === 'string' ||
+    typeof value === 'number' ||
+    typeof value === 'bigint' ||
+    typeof value === 'boolean'
+  ) {
     return String(value)
   }
   throw new ServeError('INVALID_ARGUMENT', `Parameter ${name} must be a string, a number or a boolean.`)

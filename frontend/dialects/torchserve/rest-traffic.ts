@@ -1,5 +1,5 @@
 import { Router, type RouterContext } from '@koa/router'
-import { parseJson } from '../../../common/json.ts'
+import { tryParseJson } from '../../../common/exact-json.ts'
 import { parseTraffic } from '../../config/traffic-settings.ts'
 import type { AuditSubject } from '../../edge/http/audited.ts'
 import { modelManagementDescription } from './api-description/documents.ts'
@@ -29,7 +29,7 @@ export function trafficRouter(): Router {
 
 /** Whatever its content type says: the body is always JSON. */
 async function set(ctx: RouterContext, subject: AuditSubject): Promise<void> {
-  const settings = parseTraffic(parseJson((await boundedBody(ctx)).toString()))
+  const settings = parseTraffic(tryParseJson(await boundedBody(ctx)))
   subject.detail = JSON.stringify(settings.weights).slice(0, MAX_TOLD)
   answer(ctx, await trafficOf(ctx).set(modelOf(ctx), settings))
 }

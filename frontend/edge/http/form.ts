@@ -1,3 +1,4 @@
+import { tryParseJson } from '../../../common/exact-json.ts'
 import { checkBody } from '../../../common/json-bounds.ts'
 import type { InputPart } from '../../jobs/job.ts'
 import { MAX_PARTS, tooManyParts } from '../../jobs/request-limits.ts'
@@ -24,12 +25,7 @@ export function readUrlEncoded(body: Buffer, maxElements: number): InputPart[] {
 function isJson(body: Buffer, maxElements: number): boolean {
   if (!JSON_START.test(body.toString('latin1', 0, 64))) return false
   checkBody(body, maxElements)
-  try {
-    JSON.parse(body.toString())
-    return true
-  } catch {
-    return false
-  }
+  return tryParseJson(body) !== undefined
 }
 
 /**

@@ -235,6 +235,7 @@ describe('infer', () => {
 
   test.each<[string, number, RequestInit, string?]>([
     ['what is no JSON', 422, post('{')],
+    ['JSON that is not UTF-8', 422, post(Buffer.from('{"id":"\xe9","inputs":[]}', 'latin1'))],
     [
       'a header length beyond the body',
       422,

@@ -175,6 +175,16 @@ describe('an error', () => {
     }
   })
 
+  test.each([
+    ['{"model":', 'Unexpected end of JSON input'],
+    [Buffer.from('{"model":"m","prompt":"\xe9"}', 'latin1'), 'Invalid UTF-8 at byte 23'],
+  ])('of malformed JSON is 400 with the place: %s', async (body, why) => {
+    const rig = await startRig(createInferenceApp)
+    const answer = await ask(rig, '/v1/completions', { method: 'POST', body })
+    const message = `The body is not valid JSON: ${why}`
+    expect([answer.status, answer.json()]).toMatchObject([400, { error: { message } }])
+  })
+
   test('of a body that is nested too deep is 400', async () => {
     const rig = await startRig(createInferenceApp)
     const deep = `${'['.repeat(30_000)}${']'.repeat(30_000)}`

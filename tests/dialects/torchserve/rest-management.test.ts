@@ -84,6 +84,7 @@ describe('registering', () => {
 
   test.each([
     ['{"url": ', 500, 'JsonSyntaxException'],
+    [Buffer.from('{"url": "\xe9"}', 'latin1'), 500, 'JsonSyntaxException'],
     ['[1]', 400, 'BadRequestException'],
     ['{"url": {"a": 1}}', 400, 'BadRequestException'],
     ['', 400, 'BadRequestException'],
