@@ -17,8 +17,16 @@ export function handlerError(thrown: unknown): ServeError {
   if (isPredictionException(thrown)) {
     const known = Number.isInteger(thrown.code) && thrown.code >= 400 && thrown.code < 600
     const status = known ? thrown.code : 500
-    const { reason, param } = thrown as { reason?: unknown; param?: unknown }
-    const more = { reason: textOrNothing(reason), param: textOrNothing(param) }
+    const { reason, param, retryAfterMs } = thrown as Error & {
+      reason?: unknown
+      param?: unknown
+      retryAfterMs?: unknown
+    }
+    const more = {
+      reason: textOrNothing(reason),
+      param: textOrNothing(param),
+      retryAfterMs: isDelay(retryAfterMs) ? retryAfterMs : undefined,
+    }
     return new ServeError('HANDLER_REJECTED', messageOf(thrown), { status, detail, ...more })
   }
   if (looksOutOfMemory(thrown)) return new ServeError('OUT_OF_MEMORY', 'Out of resources', { detail })
@@ -27,6 +35,11 @@ export function handlerError(thrown: unknown): ServeError {
 
 function textOrNothing(value: unknown): string | undefined {
   return typeof value === 'string' ? value.slice(0, 256) : undefined
+}
+
+/** The protocol between worker and frontend takes no others. */
+function isDelay(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0 && Number.isFinite(value)
 }
 
 /** TorchServe's rule, adapted to JavaScript: failed allocations, and any message that contains CUDA. */

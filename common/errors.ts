@@ -85,6 +85,7 @@ export interface WireError {
   said?: string
   /** See ServeErrorOptions. */
   absent?: string
+  retryAfterMs?: number
 }
 
 export interface ServeErrorOptions {
@@ -100,7 +101,7 @@ export interface ServeErrorOptions {
   absent?: string
   /** Whether the detail is what a process printed, so that the log has it. Not sent over the socket. */
   isPrinted?: boolean
-  /** Milliseconds after which the same request may succeed. Not sent over the worker socket. */
+  /** Milliseconds after which the same request may succeed. */
   retryAfterMs?: number
   /** What strangers may read of it: no names, no paths. Not sent over the worker socket. */
   publicCause?: string
@@ -158,8 +159,8 @@ export class ServeError extends Error {
   }
 
   toWire(): WireError {
-    const { code, message, status, reason, param, detail, said, absent } = this
-    return { code, message, status, reason, param, detail, said, absent }
+    const { code, message, status, reason, param, detail, said, absent, retryAfterMs } = this
+    return { code, message, status, reason, param, detail, said, absent, retryAfterMs }
   }
 
   /** Rebuilds an error from the other process, with texts cut. An unknown code becomes INTERNAL. */
@@ -172,6 +173,7 @@ export class ServeError extends Error {
       detail: wire.detail && cut(wire.detail),
       said: wire.said && cut(wire.said),
       absent: wire.absent && cut(wire.absent),
+      retryAfterMs: wire.retryAfterMs,
       publicCause,
     })
   }

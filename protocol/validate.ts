@@ -52,6 +52,7 @@ const wireError = shape({
   detail: optional(text),
   said: optional(text),
   absent: optional(text),
+  retryAfterMs: optional(finite),
 })
 const part = shape({ name: text, contentType: optional(text), data: bytes })
 const request = shape({

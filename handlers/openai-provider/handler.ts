@@ -49,7 +49,7 @@ export class OpenAIRuntime {
   }
 
   #generate<Chunk>(
-    path: string,
+    path: '/chat/completions' | '/completions',
     body: Json,
     { signal }: Context,
   ): AsyncIterable<Chunk> | Promise<Completion> {

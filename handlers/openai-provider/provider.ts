@@ -1,7 +1,10 @@
+import type { IncomingMessage } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseJson } from '../../common/json.ts'
-import { startTimer } from '../../common/timer.ts'
+import { exactJson, parseExactJson } from '../../common/exact-json.ts'
+import { isObject } from '../../common/json.ts'
 import { OpenAIError } from '../../backend-worker/openai/error.ts'
+import { post } from './post.ts'
 import type { ProviderSettings } from './settings.ts'
 import { sseData } from './sse-data.ts'
 
@@ -10,12 +13,19 @@ const FIRST_PAUSE_MS = 500
 const MAX_PAUSE_MS = 8_000
 const MAX_ERROR_CHARACTERS = 65_536
 const MAX_MESSAGE_CHARACTERS = 2_048
+/** Characters of a response that is not JSON, in messages. */
+const MAX_EXCERPT = 200
 
 type Json = Record<string, unknown>
 
+/** The operations of the API, with the list that a response must have. */
+const LISTS = { '/chat/completions': 'choices', '/completions': 'choices', '/embeddings': 'data' } as const
+type Path = keyof typeof LISTS
+
 /**
  * Client of a provider with the OpenAI API. Retries failures before the first byte of an answer if a retry
- * may help, never later ones. No error and no log line contains the key.
+ * may help, never later ones. A response with the status 200 that contains an error, no JSON or an empty list
+ * fails too. No error and no log line contains the key.
  */
 export class Provider {
   readonly #settings: ProviderSettings
@@ -25,10 +35,13 @@ export class Provider {
   }
 
   /** The whole answer. @throws OpenAIError; the signal's reason once it is aborted */
-  async ask(path: string, body: Json, signal: AbortSignal): Promise<Json> {
+  async ask(path: Path, body: Json, signal: AbortSignal): Promise<Json> {
     const response = await this.#send(path, body, signal)
     try {
-      return (await response.json()) as Json
+      const answer = await this.#json(response)
+      const list = answer[LISTS[path]]
+      if (Array.isArray(list) && list.length > 0) return answer
+      throw new Error(`it has no ${LISTS[path]}`)
     } catch (error) {
       signal.throwIfAborted()
       throw this.#broken(error)
@@ -36,31 +49,36 @@ export class Provider {
   }
 
   /** The chunks of a stream, unchanged. @throws OpenAIError; the signal's reason once it is aborted */
-  async *stream(path: string, body: Json, signal: AbortSignal): AsyncGenerator<Json> {
+  async *stream(path: Path, body: Json, signal: AbortSignal): AsyncGenerator<Json> {
     const response = await this.#send(path, body, signal)
-    const ended = { well: false }
+    let isWhole = false
+    let hasChoices = false
     try {
-      for await (const data of sseData(bodyOf(response))) {
-        if (data.startsWith('[DONE]')) ended.well = true
-        else yield this.#chunk(data, ended)
+      if (!mayStream(response)) {
+        await this.#json(response)
+        throw new Error('it is not a stream')
       }
+      for await (const data of sseData(response)) {
+        if (data.startsWith('[DONE]')) {
+          isWhole = true
+          continue
+        }
+        const chunk = this.#checked(parseExactJson(data), response)
+        const choices = listOf(chunk['choices'])
+        hasChoices ||= choices.length > 0
+        // Not every server sends [DONE]; a choice with a finish reason also counts as the end.
+        isWhole ||= choices.some((choice) => choice['finish_reason'] != null)
+        yield { ...chunk, choices }
+      }
+      if (!isWhole) throw new Error('the stream ended too early')
+      if (!hasChoices) throw new Error('it has no choices')
     } catch (error) {
       signal.throwIfAborted()
-      throw error instanceof OpenAIError ? error : this.#broken(error)
+      throw this.#broken(error)
     }
-    if (!ended.well) throw this.#broken(new Error('the stream ended too early'))
   }
 
-  #chunk(data: string, ended: { well: boolean }): Json {
-    const chunk = JSON.parse(data) as Json
-    if (chunk['error'] != null) throw this.#refusal(502, chunk)
-    const choices = Array.isArray(chunk['choices']) ? (chunk['choices'] as { finish_reason?: unknown }[]) : []
-    // Not every server sends [DONE]; a choice with a finish reason also counts as the end.
-    if (choices.some((choice) => choice.finish_reason != null)) ended.well = true
-    return { ...chunk, choices }
-  }
-
-  async #send(path: string, body: Json, signal: AbortSignal): Promise<Response> {
+  async #send(path: Path, body: Json, signal: AbortSignal): Promise<IncomingMessage> {
     for (let tries = 0; ; tries++) {
       const last = tries >= this.#settings.retries
       const response = await this.#try(path, body, signal).catch((error: unknown) => {
@@ -68,45 +86,60 @@ export class Provider {
         if (last) throw this.#unreachable(error)
         return undefined
       })
-      if (response?.ok === true) return response
-      const retried = response === undefined || RETRIED.has(response.status) || response.status >= 500
-      if (response !== undefined && (last || !retried)) throw await this.#failure(response)
+      const status = response?.statusCode ?? 0
+      if (response !== undefined && status >= 200 && status < 300) return response
       const pause = pauseAfter(response, tries)
-      await response?.body?.cancel()
+      const retried = response === undefined || RETRIED.has(status) || status >= 500
+      if (response !== undefined && (last || !retried || pause > MAX_PAUSE_MS))
+        throw await this.#failure(response)
+      response?.destroy()
       await sleep(pause, undefined, { signal })
     }
   }
 
-  async #try(path: string, body: Json, signal: AbortSignal): Promise<Response> {
+  #try(path: Path, body: Json, signal: AbortSignal): Promise<IncomingMessage> {
     const { baseUrl, query, key, keyHeader, model, timeoutMs } = this.#settings
-    const patience = new AbortController()
-    const timer = startTimer(() => patience.abort(new Error('no answer in time')), timeoutMs)
-    try {
-      return await fetch(`${baseUrl}${path}${query}`, {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          ...(key !== undefined && { [keyHeader]: keyHeader === 'authorization' ? `Bearer ${key}` : key }),
-        },
-        body: JSON.stringify(model === undefined ? body : { ...body, model }),
-        signal: AbortSignal.any([signal, patience.signal]),
-        // A redirect must not send the key to another address.
-        redirect: 'error',
-      })
-    } finally {
-      clearTimeout(timer)
-    }
+    return post(`${baseUrl}${path}${query}`, {
+      headers: {
+        'content-type': 'application/json',
+        ...(key !== undefined && { [keyHeader]: keyHeader === 'authorization' ? `Bearer ${key}` : key }),
+      },
+      body: exactJson(model === undefined ? body : { ...body, model }),
+      silenceMs: timeoutMs,
+      signal,
+    })
   }
 
-  async #failure(response: Response): Promise<OpenAIError> {
-    const text = (await response.text().catch(() => '')).slice(0, MAX_ERROR_CHARACTERS)
-    return this.#refusal(response.status, parsed(text) ?? { error: { message: text } })
+  /** A whole response with the status 200. @throws OpenAIError for an error in it; Error if it is not JSON */
+  async #json(response: IncomingMessage): Promise<Json> {
+    const body = await text(response)
+    let answer: unknown
+    try {
+      answer = parseExactJson(body)
+    } catch {
+      const start = body.slice(0, MAX_EXCERPT).replaceAll(/\s+/g, ' ')
+      throw new Error(`it is not JSON (${response.headers['content-type'] ?? 'no content type'}): ${start}`)
+    }
+    return this.#checked(answer, response)
+  }
+
+  /** @throws OpenAIError for an answer, or a chunk, that contains an error */
+  #checked(answer: unknown, response: IncomingMessage): Json {
+    if (!isObject(answer)) throw new Error('it is not a JSON object')
+    const error =
+      answer['error'] ?? listOf(answer['choices']).find((choice) => choice['error'] != null)?.['error']
+    if (error == null) return answer
+    throw this.#refusal(statusIn(error), error, response)
+  }
+
+  async #failure(response: IncomingMessage): Promise<OpenAIError> {
+    const body = (await text(response).catch(() => '')).slice(0, MAX_ERROR_CHARACTERS)
+    return this.#refusal(response.statusCode!, errorIn(body), response)
   }
 
   /** A rejected key is a configuration error of this server; a 401 would blame its client. */
-  #refusal(status: number, answer: Json): OpenAIError {
-    const given = answer['error']
-    const error = (typeof given === 'object' && given !== null ? given : { message: given }) as Json
+  #refusal(status: number, given: unknown, response: IncomingMessage): OpenAIError {
+    const error = isObject(given) ? given : { message: given }
     if (status === 401 || status === 403)
       return new OpenAIError('The provider rejects the key of this server', 502, {
         code: 'provider_refused',
@@ -116,6 +149,7 @@ export class Provider {
     return new OpenAIError(this.#withoutKey(`The provider answered: ${said}`), status < 400 ? 502 : status, {
       code: typeof error['code'] === 'string' ? error['code'] : undefined,
       param: typeof error['param'] === 'string' ? error['param'] : undefined,
+      retryAfterMs: retryAfterMs(response),
     })
   }
 
@@ -126,6 +160,7 @@ export class Provider {
   }
 
   #broken(error: unknown): OpenAIError {
+    if (error instanceof OpenAIError) return error
     return new OpenAIError(this.#withoutKey(`The provider's answer is incomplete: ${causeOf(error)}`), 502, {
       code: 'provider_broken',
     })
@@ -137,23 +172,49 @@ export class Provider {
   }
 }
 
-function pauseAfter(response: Response | undefined, tries: number): number {
-  const asked = Number(response?.headers.get('retry-after'))
-  const pause = asked > 0 ? asked * 1000 : FIRST_PAUSE_MS * 2 ** tries
-  return Math.min(pause, MAX_PAUSE_MS)
+/** Whether a response may consist of events; some servers give no type, or text/plain. */
+function mayStream({ headers }: IncomingMessage): boolean {
+  return !/^(?:application\/json|text\/html)\b/i.test(headers['content-type'] ?? '')
 }
 
-function bodyOf(response: Response): AsyncIterable<Uint8Array> {
-  if (response.body === null) throw new Error('there is no body')
-  return response.body
+function listOf(value: unknown): Json[] {
+  return Array.isArray(value) ? value.filter(isObject) : []
 }
 
+/** The error in a body: its `error`, else all of it. */
+function errorIn(body: string): unknown {
+  try {
+    const answer: unknown = JSON.parse(body)
+    return isObject(answer) ? answer['error'] : body
+  } catch {
+    return body
+  }
+}
+
+/** Gateways put the status of an error into its code; without one it is theirs. */
+function statusIn(error: unknown): number {
+  const { code, status } = isObject(error) ? error : {}
+  const known = [code, status].map(Number).find((each) => Number.isInteger(each) && each >= 400 && each < 600)
+  return known ?? 502
+}
+
+function pauseAfter(response: IncomingMessage | undefined, tries: number): number {
+  return retryAfterMs(response) ?? Math.min(FIRST_PAUSE_MS * 2 ** tries, MAX_PAUSE_MS)
+}
+
+/** Milliseconds from its headers, of which Retry-After has seconds or a date. */
+function retryAfterMs(response: IncomingMessage | undefined): number | undefined {
+  const { 'retry-after-ms': ms, 'retry-after': after = '' } = response?.headers ?? {}
+  const seconds = Number(after)
+  const wanted = [
+    Number(ms),
+    after === '' || Number.isNaN(seconds) ? Date.parse(after) - Date.now() : seconds * 1_000,
+  ]
+  return wanted.find((each) => each > 0 && Number.isFinite(each))
+}
+
+/** Both addresses of a name may fail: then the error itself has no message. */
 function causeOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  return error.cause instanceof Error ? error.cause.message : error.message
-}
-
-function parsed(text: string): Json | undefined {
-  const value = parseJson(text)
-  return typeof value === 'object' && value !== null ? (value as Json) : undefined
+  const { message, errors } = error as { message?: string; errors?: unknown[] }
+  return message || (errors?.[0] === undefined ? String(error) : causeOf(errors[0]))
 }

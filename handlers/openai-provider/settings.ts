@@ -12,7 +12,7 @@ export interface ProviderSettings extends ProviderAddress {
   model: string | undefined
   /** Number of retries after retryable failures, all before the first byte of an answer. */
   retries: number
-  /** Milliseconds until the head of an answer. */
+  /** Milliseconds that the provider may stay silent, before an answer and within it; 0: no limit. */
   timeoutMs: number
   /** Settings without effect, one line each. */
   warnings: string[]

@@ -287,7 +287,8 @@ describe('a model at a provider', () => {
     const seen: unknown[] = []
     provide = (req, sent, res) => {
       seen.push(req.url, req.headers.authorization, sent['model'])
-      res.end(JSON.stringify({ id: 'up', object: 'chat.completion', choices: [], extra: 1 }))
+      const choices = [{ index: 0, message: { role: 'assistant', content: 'Ho' }, finish_reason: 'stop' }]
+      res.end(JSON.stringify({ id: 'up', object: 'chat.completion', choices, extra: 1 }))
     }
     expect(await ask('/v1/chat/completions', body)).toMatchObject({ id: 'up', extra: 1 })
     expect(seen).toEqual(['/v1/chat/completions', `Bearer ${KEY}`, 'up-1'])
@@ -306,6 +307,20 @@ describe('a model at a provider', () => {
     expect(text).toMatch(
       /data: \{"error":\{"message":"The provider's answer is incomplete.*\n\ndata: \[DONE\]\n\n$/,
     )
+  })
+
+  test.each([true, false])('passes on when to try again: stream %s', async (stream) => {
+    provide = (_req, _sent, res) => {
+      const error = { message: 'Too fast', code: 429 }
+      const headers = { 'content-type': 'application/json', 'retry-after': '7' }
+      res.writeHead(200, headers).end(JSON.stringify({ error }))
+    }
+    const response = await post('/v1/chat/completions', { ...body, stream })
+    expect([response.status, response.headers.get('retry-after'), await response.json()]).toMatchObject([
+      429,
+      '7',
+      { error: { message: 'The provider answered: Too fast', type: 'rate_limit_error' } },
+    ])
   })
 
   test('hears when the client leaves', async () => {
