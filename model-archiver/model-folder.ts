@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { join, relative, sep } from 'node:path'
 import { GGUF_HANDLER } from './builtin-handlers.ts'
 import { findScript } from './handler-entry.ts'
 
@@ -24,4 +24,10 @@ export function conventionalHandler(modelDir: string): string | undefined {
   if (script !== undefined) return relative(modelDir, script)
   if (existsSync(join(modelDir, 'handler.py'))) return 'handler.py'
   return readdirSync(modelDir).some((name) => name.endsWith('.gguf')) ? GGUF_HANDLER : undefined
+}
+
+/** The path of a file of this name, or with this end of its path, in any folder of the model. */
+export function fileBelow(modelDir: string, end: string): string | undefined {
+  const paths = readdirSync(modelDir, { recursive: true, encoding: 'utf8' })
+  return paths.find((path) => `${sep}${path}`.endsWith(`${sep}${end}`))
 }

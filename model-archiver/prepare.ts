@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
 import { ServeError } from '../common/errors.ts'
@@ -7,10 +8,10 @@ import { nameProblem } from '../common/names.ts'
 import { type ArchiveIdentity, untrusted } from './archive-identity.ts'
 import { builtinConfig, builtinHandler, GGUF_HANDLER } from './builtin-handlers.ts'
 import { compileHandler } from './bundle.ts'
-import { findScript, parseHandlerEntry } from './handler-entry.ts'
-import { readManifest } from './manifest.ts'
+import { findScript, isScript, parseHandlerEntry } from './handler-entry.ts'
+import { MANIFEST_PATH, readManifest } from './manifest.ts'
 import type { Manifest } from './manifest-schema.ts'
-import { conventionalHandler, modelFolder, NO_HANDLER } from './model-folder.ts'
+import { conventionalHandler, fileBelow, modelFolder, NO_HANDLER } from './model-folder.ts'
 import { readModelConfig } from './model-config.ts'
 import {
   implementationHandler,
@@ -60,8 +61,8 @@ export interface PreparedModel {
   /** Absolute paths of the files that `handlerPath` was compiled from; empty: it was not compiled. */
   readonly sources: readonly string[]
   /**
-   * Why a node model has no handlerPath. Its workers cannot start, but it may be registered, as in
-   * TorchServe.
+   * Why there is no handler to load: the model names none, or names a script that it lacks. Its workers
+   * cannot start, but it may be registered, as in TorchServe.
    */
   readonly handlerProblem: ServeError | undefined
   /** The export that is the handler; undefined: the worker finds it. */
@@ -122,7 +123,8 @@ async function prepareIn(
   if (modelName !== options.defaultName) checkName('Model name', modelName)
   checkName('Model version', modelVersion)
   const node = manifest.runtime === 'node'
-  const script = node ? handlerScript(manifest, modelDir) : undefined
+  if (node && handler === undefined) throw noHandler(manifest, found, modelDir, location)
+  const script = node ? handlerScript(handler!, modelDir) : undefined
   // Loads the YAML parser while esbuild, a separate process, compiles.
   const [importable, modelConfig] = await bothEnded(
     script === undefined ? Promise.resolve(undefined) : compiled(script, modelDir, unpacked, reach),
@@ -147,7 +149,12 @@ async function prepareIn(
     closedModules: workspace.closedModules(reach.closedModules),
     handlerPath: importable?.path,
     sources: importable?.sources ?? [],
-    handlerProblem: node && script === undefined ? missingHandler(manifest) : undefined,
+    handlerProblem:
+      handler === undefined && !hasModuleOfItsName(modelDir)
+        ? noHandler(manifest, found, modelDir, location)
+        : node && script === undefined
+          ? missingHandler(manifest, modelDir)
+          : undefined,
     handlerEntry: handler === undefined ? undefined : parseHandlerEntry(handler).export,
     modelConfig: config,
     workDir: workspace.root,
@@ -204,18 +211,38 @@ function fillManifest(
 
 function guessRuntime(modelDir: string, handler: string | undefined): Runtime {
   if (builtinHandler(handler) !== undefined) return 'node'
-  const script = handler !== undefined && findScript(modelDir, parseHandlerEntry(handler).file) !== undefined
-  return script ? 'node' : 'python'
+  if (handler === undefined) return 'python'
+  const { file } = parseHandlerEntry(handler)
+  return isScript(file) || findScript(modelDir, file) !== undefined ? 'node' : 'python'
 }
 
-function handlerScript({ model }: Manifest, modelDir: string): string | undefined {
-  if (model.handler === undefined)
-    throw new ServeError('INVALID_MODEL', `Model ${model.modelName} has no handler.`)
-  return builtinHandler(model.handler) ?? findScript(modelDir, parseHandlerEntry(model.handler).file)
+function handlerScript(handler: string, modelDir: string): string | undefined {
+  return builtinHandler(handler) ?? findScript(modelDir, parseHandlerEntry(handler).file)
 }
 
-function missingHandler({ model }: Manifest): ServeError {
-  return new ServeError('INVALID_MODEL', `Handler ${model.handler} is missing in model ${model.modelName}.`)
+/** Python imports it where no handler is named. */
+function hasModuleOfItsName(modelDir: string): boolean {
+  return existsSync(join(modelDir, `${basename(modelDir)}.py`))
+}
+
+function noHandler(
+  { model }: Manifest,
+  found: Manifest | undefined,
+  modelDir: string,
+  location: string,
+): ServeError {
+  const deeper = fileBelow(modelDir, MANIFEST_PATH)
+  const elsewhere = deeper === undefined ? '' : `; it has ${deeper}, but its files must not be in a folder`
+  const why = found === undefined ? `: ${basename(location)} has no ${MANIFEST_PATH}${elsewhere}` : ''
+  return new ServeError('INVALID_MODEL', `Model ${model.modelName} has no handler${why}.`)
+}
+
+function missingHandler({ model }: Manifest, modelDir: string): ServeError {
+  const { file } = parseHandlerEntry(model.handler!)
+  const deeper = fileBelow(modelDir, basename(file))
+  const elsewhere = deeper === undefined ? '' : `: it has ${deeper}`
+  const message = `Handler ${model.handler} is missing in model ${model.modelName}${elsewhere}.`
+  return new ServeError('INVALID_MODEL', message)
 }
 
 /** @param buildDir folder for a compiled handler, from which Node finds the model's packages */

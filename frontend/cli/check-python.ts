@@ -15,7 +15,7 @@ export async function checkPython(
   report: ArchiveReport,
 ): Promise<void> {
   const { handler, requirementsFile } = prepared.manifest.model
-  if (handler === undefined) report.broken.push('The manifest must name a handler.')
+  if (prepared.handlerProblem !== undefined) report.broken.push(prepared.handlerProblem.message)
   const installs = requirementsFile !== undefined && settings.installPyDepPerModel
   if (installs) report.runs.push(`${requirementsFile} is installed with pip when the model is registered`)
   let environment: PythonEnvironment

@@ -297,6 +297,44 @@ describe('an archive', () => {
   })
 })
 
+describe('a model whose handler is not where it must be says so', () => {
+  const settings = JSON.stringify({ name: 'm', implementation: 'model.mjs:M' })
+  const MANIFEST = JSON.stringify({
+    runtime: 'python',
+    model: { modelName: 'm', modelVersion: '1', handler: 'x' },
+  })
+
+  test.each<[string, Record<string, string>, string]>([
+    [
+      'everything is one folder too deep',
+      { 'nest/MAR-INF/MANIFEST.json': MANIFEST, 'nest/x.py': '' },
+      'Model raw has no handler: raw.mar has no MAR-INF/MANIFEST.json; it has nest/MAR-INF/MANIFEST.json, but its files must not be in a folder.',
+    ],
+    [
+      'there is no manifest',
+      { 'x.py': '' },
+      'Model raw has no handler: raw.mar has no MAR-INF/MANIFEST.json.',
+    ],
+    [
+      'its script is not there',
+      { 'model-settings.json': settings },
+      'Handler model.mjs:M is missing in model m.',
+    ],
+    [
+      'its script is in a folder',
+      { 'model-settings.json': settings, 'src/model.mjs': '' },
+      'Handler model.mjs:M is missing in model m: it has src/model.mjs.',
+    ],
+  ])('%s', async (_what, files, message) => {
+    const { root, tempDir } = install()
+    const zip = rawZip(Object.entries(files).map(([name, content]) => ({ name, content })))
+    const folder = tempFolder({ 'raw.mar': zip })
+    await prepared(join(folder, 'raw.mar'), { packageRoot: root, tempDir }, ({ handlerProblem }) => {
+      expect(handlerProblem).toMatchObject({ code: 'INVALID_MODEL', message })
+    })
+  })
+})
+
 describe('a model that cannot be served leaves nothing behind:', () => {
   const manifest = (model: object): string => JSON.stringify({ runtime: 'node', model })
   const named = { modelName: 'm', modelVersion: '1' }

@@ -151,7 +151,8 @@ export class PythonGroup implements WorkerGroup {
 
   #start({ commandLine, socketPaths }: PythonLaunch): Promise<void> {
     this.#socketPaths = socketPaths
-    this.#process = new PythonProcess(commandLine, this.#options.torchrunRanks, {
+    const { load, torchrunRanks } = this.#options
+    this.#process = new PythonProcess(commandLine, load, torchrunRanks, {
       onLine: (stream, line) => {
         this.#events.onOutput(stream, line, '')
       },

@@ -2,6 +2,7 @@ import { ServeError } from '../../../common/errors.ts'
 import type { ExitCause } from '../exit-cause.ts'
 import { type CommandLine, type ProcessEvents, WorkerProcess } from '../worker-process.ts'
 import { startError } from './load-error.ts'
+import type { OtfLoad } from './otf/encode.ts'
 import { Tracebacks } from './tracebacks.ts'
 
 /** A rank prints this line when it accepts a connection (model_service_worker.py). */
@@ -17,14 +18,15 @@ export class PythonProcess {
   readonly #ranks: number
   #startedRanks = 0
   /** Undefined: the handlers are loaded. */
-  #tracebacks: Tracebacks | undefined = new Tracebacks()
+  #tracebacks: Tracebacks | undefined
   #resolveStarted!: () => void
   #rejectStarted!: (error: ServeError) => void
   /** Resolves when every rank listens; rejects when the process exits before. */
   readonly started: Promise<void>
 
   /** @param ranks 0: the process is the worker; else the number of ranks that torchrun starts */
-  constructor(commandLine: CommandLine, ranks: number, events: ProcessEvents) {
+  constructor(commandLine: CommandLine, load: OtfLoad, ranks: number, events: ProcessEvents) {
+    this.#tracebacks = new Tracebacks(load)
     this.#ranks = ranks
     this.started = new Promise((resolve, reject) => {
       this.#resolveStarted = resolve

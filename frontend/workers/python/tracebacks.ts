@@ -1,3 +1,13 @@
+import { posix } from 'node:path'
+import { fileBelow } from '../../../model-archiver/model-folder.ts'
+
+/** The model that a worker loads, for hints. */
+interface LoadedModel {
+  readonly modelDir: string
+  /** As in its manifest. */
+  readonly handler: string
+}
+
 /** An exception of which Python has printed the traceback. */
 interface Raised {
   /** `ModuleNotFoundError: No module named 'x'` */
@@ -31,10 +41,15 @@ const MAX_LENGTH = 500
  * printed: a chain of tracebacks is longer than the lines that are kept of a worker.
  */
 export class Tracebacks {
+  readonly #model: LoadedModel
   #raised: Raised | undefined
   #isOpen = false
   #place: string | undefined
   #inFirstCall = false
+
+  constructor(model: LoadedModel) {
+    this.#model = model
+  }
 
   read(line: string): void {
     if (line === BEGIN) {
@@ -48,7 +63,7 @@ export class Tracebacks {
   get told(): string | undefined {
     if (this.#raised === undefined) return undefined
     const { what, place } = this.#raised
-    const hint = hintFor(this.#raised)
+    const hint = hintFor(this.#raised, this.#model)
     return `${what}${place === undefined ? '' : ` (${place})`}${hint === undefined ? '' : `. ${hint}`}`
   }
 
@@ -68,14 +83,10 @@ export class Tracebacks {
   }
 }
 
-function hintFor({ what, inFirstCall }: Raised): string | undefined {
-  if (what.startsWith(FALLBACK)) return 'The handler of the manifest is not in the model'
+function hintFor({ what, inFirstCall }: Raised, model: LoadedModel): string | undefined {
+  if (what.startsWith(FALLBACK)) return NOT_IN_MODEL
   const module = /^ModuleNotFoundError: No module named '([^']+)'/.exec(what)?.[1]
-  if (module !== undefined)
-    return (
-      `Install it for the Python of the workers, which --check-archive names: python -m pip install ${module.split('.')[0]}. ` +
-      'A file of your own is packed with --extra-files'
-    )
+  if (module !== undefined) return hintForModule(module, model)
   if (what.startsWith('FileNotFoundError'))
     return (
       'Relative paths begin in the folder of the model (context.system_properties["model_dir"]); --extra-files ' +
@@ -86,4 +97,19 @@ function hintFor({ what, inFirstCall }: Raised): string | undefined {
   if (!inFirstCall) return undefined
   if (what.includes('positional argument')) return 'It is called as handle(data, context)'
   return 'TorchServe calls handle(None, context) once while it loads a model: begin with "if data is None: return None"'
+}
+
+const NOT_IN_MODEL = 'The handler of the manifest is not in the model'
+
+/** Only a package of somebody else is installed. */
+function hintForModule(module: string, { modelDir, handler }: LoadedModel): string {
+  const name = module.split('.', 1)[0]!
+  const file = fileBelow(modelDir, `${name}.py`) ?? fileBelow(modelDir, `${name}/__init__.py`)
+  if (file !== undefined)
+    return `The model has ${file}: Python imports ${name} only from the top folder of the model, where the archiver puts --handler and --extra-files`
+  if (name === posix.basename(handler.split(':', 1)[0]!).split('.', 1)[0]) return NOT_IN_MODEL
+  return (
+    `Install it for the Python of the workers, which --check-archive names: python -m pip install ${name}. ` +
+    'A file of your own is packed with --extra-files'
+  )
 }

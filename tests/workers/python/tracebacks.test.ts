@@ -1,12 +1,24 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { describeExit } from '../../../frontend/workers/exit-cause.ts'
 import { startError } from '../../../frontend/workers/python/load-error.ts'
 import { Tracebacks } from '../../../frontend/workers/python/tracebacks.ts'
+import { tempDir } from '../../support/temp.ts'
 
 const BEGIN = 'Traceback (most recent call last):'
 
+/** A model with some files in folders. */
+const modelDir = tempDir()
+for (const folder of ['src', 'lib/tools']) mkdirSync(join(modelDir, folder), { recursive: true })
+for (const file of ['src/kit.py', 'lib/tools/__init__.py']) writeFileSync(join(modelDir, file), '')
+
 function told(...lines: string[]): string | undefined {
-  const tracebacks = new Tracebacks()
+  return toldOf('handler.py', ...lines)
+}
+
+function toldOf(handler: string, ...lines: string[]): string | undefined {
+  const tracebacks = new Tracebacks({ modelDir, handler })
   for (const line of lines) tracebacks.read(line)
   return tracebacks.told
 }
@@ -40,6 +52,36 @@ test('how TorchServe ends the worker is not the cause', () => {
 test('a handler that the model lacks', () => {
   expect(told(BEGIN, "ModuleNotFoundError: No module named 'ts.torch_handler.handler'")).toMatch(
     /handler'\. The handler of the manifest is not in the model$/,
+  )
+})
+
+test.each([
+  ['src/kit.py', 'kit', 'src/kit.py'],
+  ['handler.py', 'tools', 'lib/tools/__init__.py'],
+  ['handler.py', 'tools.inner', 'lib/tools/__init__.py'],
+])('the handler %s imports %s, which the model has in a folder', (handler, module, file) => {
+  const said = toldOf(handler, BEGIN, `ModuleNotFoundError: No module named '${module}'`)
+  const name = module.split('.')[0]!
+  expect(said).toContain(
+    `The model has ${file}: Python imports ${name} only from the top folder of the model`,
+  )
+  expect(said).not.toContain('pip')
+})
+
+test.each([
+  ['src/gone.py:entry', 'gone'],
+  ['model.mjs:M', 'model'],
+  ['C', 'C'],
+])('the handler %s is not in the model', (handler, module) => {
+  const said = toldOf(handler, BEGIN, `ModuleNotFoundError: No module named '${module}'`)
+  expect(said).toBe(
+    `ModuleNotFoundError: No module named '${module}'. The handler of the manifest is not in the model`,
+  )
+})
+
+test('a package of somebody else is to be installed', () => {
+  expect(told(BEGIN, "ModuleNotFoundError: No module named 'numpy.linalg'")).toContain(
+    'python -m pip install numpy. ',
   )
 })
 
