@@ -25,11 +25,6 @@ export interface StartOptions {
   configuration?: () => readonly ShownSetting[]
   /** The last lines of `log`, for those who watch; absent: they see none. */
   logTail?: LogTail
-  /**
-   * When a model of `loadModels` cannot be registered: fail the start, or log and skip it. Default: `fail`
-   * for a list, `skip` for `all`.
-   */
-  startupModels?: 'fail' | 'skip'
   /** Whether the start fails when a model does not load. Default: it does not wait for the workers. */
   waitForModels?: boolean
   /** Destination of snapshots; absent: none are written. */

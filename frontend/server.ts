@@ -126,7 +126,7 @@ class Server implements RunningServer {
     this.#log = log
     this.#logFiles = logFiles
     this.#snapshots = options.snapshots
-    const warn = (message: string): void => log.warn(message)
+    const warn = (message: string, detail?: string): void => log.warn({ detail }, message)
     if (gpus.warning !== undefined) warn(gpus.warning)
     this.#metrics = new Metrics({
       mode: settings.metricsMode,
@@ -185,7 +185,7 @@ class Server implements RunningServer {
       onChange: () => this.#writeSnapshot('snapshot'),
     }
     this.#models = new ModelManager({ ...common, createPool: (model) => new Pool(model, context) })
-    this.#toLoad = new ModelsToLoad(settings, this.#models, log)
+    this.#toLoad = new ModelsToLoad(settings, this.#models)
     this.#workflows = new WorkflowManager({ ...common, models: this.#models })
     this.#viewers = new Viewers({
       overview: () => this.#overview(),

@@ -57,5 +57,5 @@ export function checkManifest(value: unknown): Manifest {
 }
 
 function invalid(message: string): ServeError {
-  return new ServeError('INVALID_MODEL', message)
+  return new ServeError('INVALID_MODEL', message, { publicCause: 'its manifest is not valid' })
 }

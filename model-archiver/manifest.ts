@@ -64,5 +64,5 @@ function parseJson(text: string): unknown {
 }
 
 function invalid(message: string): ServeError {
-  return new ServeError('INVALID_MODEL', message)
+  return new ServeError('INVALID_MODEL', message, { publicCause: 'its manifest is not valid' })
 }

@@ -40,5 +40,8 @@ async function mapping(name: string, text: string): Promise<Record<string, unkno
 }
 
 function invalid(name: string, reason: string): ServeError {
-  return new ServeError('INVALID_MODEL', `Model config file ${name} cannot be used: ${reason}.`)
+  const publicCause = 'its settings are not valid'
+  return new ServeError('INVALID_MODEL', `Model config file ${name} cannot be used: ${reason}.`, {
+    publicCause,
+  })
 }

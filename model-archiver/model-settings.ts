@@ -143,5 +143,6 @@ function numberOf(what: string, value: unknown): number | undefined {
 }
 
 function invalid(why: string): ServeError {
-  return new ServeError('INVALID_MODEL', `${MODEL_SETTINGS} cannot be used: ${why}.`)
+  const publicCause = 'its settings are not valid'
+  return new ServeError('INVALID_MODEL', `${MODEL_SETTINGS} cannot be used: ${why}.`, { publicCause })
 }

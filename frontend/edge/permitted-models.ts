@@ -90,6 +90,10 @@ export class PermittedModels implements ModelOperations {
     return this.#models.loadedAtStartup().filter(this.#sees)
   }
 
+  unloadedAtStartup(): string[] {
+    return this.#models.unloadedAtStartup().filter(this.#sees)
+  }
+
   readonly #sees = (name: string): boolean => this.#principal.sees(name)
 
   /** @throws ServeError MODEL_NOT_FOUND */

@@ -23,8 +23,8 @@ export interface ManagerOptions {
   createPool: WorkerPoolFactory
   /** Makes spans of jobs; absent: tracing is off. */
   tracing?: Tracing
-  /** Reports a problem that did not stop the operation, as one line. */
-  warn: (message: string) => void
+  /** Reports a problem that did not stop the operation, as one line; the lines of `detail` follow it. */
+  warn: (message: string, detail?: string) => void
   /** Reports what was done, as one line. Default: nowhere. */
   inform?: (message: string) => void
   /** Number of this server's GPUs. Default 0. */
@@ -51,6 +51,10 @@ export interface Origin {
   /** URL that describe shows; default: the url of the request. */
   url?: string
   workflowNode?: NodeOrigin
+  /** Called with the name and the version, which it may make free. @throws ServeError CONFLICT */
+  claim?: (name: string, version: string) => void
+  /** Called when the registry has it. */
+  added?: (model: Model) => void
 }
 
 /**

@@ -76,13 +76,17 @@ export class Lifecycle {
     })
     const { prepared, name, downloaded } = located
     try {
-      this.checkOpen()
-      const known = this.#registry.has(name, prepared.version)
-      if (!replaces) this.#registry.checkFree(name, prepared.version)
+      const claim = (): void => {
+        this.checkOpen()
+        origin.claim?.(name, prepared.version)
+        if (!replaces) this.#registry.checkFree(name, prepared.version)
+      }
+      claim()
       await this.#options.installDependencies?.(located, signal)
-      this.checkOpen()
+      claim()
       const model = buildModel(request, located, origin, this.#options)
-      if (!known) this.#registry.add(model)
+      if (!this.#registry.has(name, prepared.version)) this.#registry.add(model)
+      origin.added?.(model)
       if (downloaded !== undefined) this.addDownload(model, downloaded)
       this.#options.inform?.(archiveLine(model))
       return model

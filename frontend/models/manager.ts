@@ -27,7 +27,7 @@ import type {
 import { checkWorkers, done, startFailure, workerBounds } from './operation-rules.ts'
 import { pageOf } from './page.ts'
 import { Registry } from './registry.ts'
-import { Repository, type RepositoryHost } from './repository.ts'
+import { type FailedModel, Repository, type RepositoryHost } from './repository.ts'
 import { snapshotModels } from './snapshot-models.ts'
 import { staleFiles } from './source-files.ts'
 import { StartupModels } from './startup-models.ts'
@@ -63,6 +63,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   async register(request: RegisterRequest): Promise<OperationResult> {
     const model = await this.#lifecycle.create(request, { trusted: false, atStartup: false })
     const { name, version, minWorkers: count } = model
+    this.#startup.unloaded.forget(name, version)
     if (count === 0 && (!model.scales || model.maxWorkers === 0)) {
       await this.#changed()
       return done(
@@ -96,6 +97,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
 
   async replace(request: RegisterRequest, trusted: boolean, signal?: AbortSignal): Promise<Model> {
     const model = await this.#lifecycle.replace(request, trusted, signal)
+    this.#startup.unloaded.forget(model.name, model.version)
     await this.#changed()
     return model
   }
@@ -120,6 +122,20 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     await this.#changed()
   }
 
+  failed(): FailedModel[] {
+    return this.#startup.unloaded.failed().map(({ name, version, failure }) => ({
+      name: name!,
+      version: version ?? '',
+      publicCause: failure.publicCause,
+    }))
+  }
+
+  async forget(modelName: string, modelVersion?: string): Promise<boolean> {
+    const found = this.#startup.unloaded.forget(modelName, modelVersion)
+    if (found) await this.#changed()
+    return found
+  }
+
   registered(): Model[] {
     return this.#registry.all()
   }
@@ -140,9 +156,9 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     return this.#registry.incomplete
   }
 
-  /** Loads a model at start, without waiting for its workers. */
-  loadAtStartup(model: ModelToLoad): Promise<void> {
-    return this.#startup.load(model)
+  /** Loads a model at start, without waiting for its workers: see StartupModels.load. */
+  loadAtStartup(model: ModelToLoad, ends: 'always' | 'mistakes' | 'never' = 'mistakes'): Promise<void> {
+    return this.#startup.load(model, ends)
   }
 
   /**
@@ -165,7 +181,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
 
   /** What a snapshot needs to restore the models. */
   snapshot(): SnapshotContent {
-    const models = this.#startup.absent.addTo(snapshotModels(this.#registry))
+    const models = this.#startup.unloaded.addTo(snapshotModels(this.#registry))
     return { models, traffic: unlessEmpty(this.traffic.snapshot()) }
   }
 
@@ -200,20 +216,16 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
 
   setDefault(modelName: string, modelVersion: string): OperationResult {
     this.#registry.setDefault(modelName, modelVersion)
-    this.#startup.absent.defaultChanged(modelName)
+    this.#startup.defaultChanged(modelName)
     void this.#changed()
     return done(`Default version successfully updated for model "${modelName}" to "${modelVersion}"`)
   }
 
   async unregister(modelName: string, modelVersion?: string): Promise<OperationResult> {
-    if (
-      !this.#registry.has(modelName, modelVersion) &&
-      this.#startup.absent.forget(modelName, modelVersion)
-    ) {
-      await this.#changed()
+    if (!this.#registry.has(modelName, modelVersion) && (await this.forget(modelName, modelVersion)))
       return done(`Model "${modelName}" unregistered`)
-    }
     const model = this.#registry.remove(modelName, modelVersion)
+    this.#startup.unloaded.forget(modelName, model.version)
     await this.#changed()
     await this.#lifecycle.dispose(model, this.#unregisterMs)
     return done(`Model "${modelName}" unregistered`)
@@ -286,6 +298,13 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
       .defaults()
       .filter((model) => model.loadedAtStartup)
       .map((model) => model.name)
+  }
+
+  unloadedAtStartup(): string[] {
+    const loading = this.#registry.all().filter(({ loadedAtStartup, methods, workers }) => {
+      return loadedAtStartup && methods === undefined && workers.wanted > 0 && workers.ready === 0
+    })
+    return [...this.failed(), ...loading].map(({ name }) => name)
   }
 
   /** Refuses new jobs and models, and cancels downloads and installations. */

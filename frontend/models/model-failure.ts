@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { ServeError } from '../../common/errors.ts'
+import { type ErrorCode, ServeError } from '../../common/errors.ts'
 
 /** Why a worker cannot load its handler, or is not started again. */
 export interface ModelFailure {
@@ -25,10 +25,20 @@ export function modelFailed(modelName: string, { id, publicCause }: ModelFailure
   )
 }
 
+const PUBLIC_CAUSES: ReadonlyMap<ErrorCode, string> = new Map([
+  ['CONFLICT', 'its name and version are taken'],
+  ['DEPENDENCIES_FAILED', 'its packages could not be installed'],
+  ['DOWNLOAD_FAILED', 'its archive could not be downloaded'],
+  ['INVALID_ARCHIVE', 'its archive was refused'],
+  ['INVALID_ARGUMENT', 'its settings are not valid'],
+  ['INVALID_MODEL', 'it has no valid handler'],
+  ['MODEL_NOT_FOUND', 'its archive is missing'],
+  ['NO_DEVICE', 'it needs more GPUs than there are'],
+  ['UNTRUSTED_ARCHIVE', 'its archive was refused'],
+])
+
 /** The class of an error that kept a model from being loaded. */
 export function publicCauseOf({ code, publicCause }: ServeError): string {
   if (code === 'OUT_OF_MEMORY') return 'out of memory while it loaded'
-  if (code === 'INVALID_MODEL') return 'it has no valid handler'
-  if (code === 'INVALID_ARCHIVE' || code === 'UNTRUSTED_ARCHIVE') return 'its archive was refused'
-  return publicCause ?? 'its worker could not be started'
+  return publicCause ?? PUBLIC_CAUSES.get(code) ?? 'its worker could not be started'
 }

@@ -1,14 +1,9 @@
-import { redactUrl } from '../../common/redact.ts'
-import { ServeError } from '../../common/errors.ts'
-import { searchedStore } from '../../model-archiver/locate.ts'
 import { listStore } from '../../model-archiver/store.ts'
 import type { ModelToLoad, Settings } from '../config/settings.ts'
-import type { Logger } from '../observe/logs/logger.ts'
 import type { ModelManager } from './manager.ts'
 
 /** How the models of a start are loaded; see StartOptions. */
 interface LoadOptions {
-  readonly startupModels?: 'fail' | 'skip'
   readonly waitForModels?: boolean
   readonly snapshotHint?: string
   readonly signal?: AbortSignal
@@ -20,29 +15,26 @@ export class ModelsToLoad {
   readonly warnings: string[] = []
   readonly #settings: Settings
   readonly #models: ModelManager
-  readonly #log: Logger
 
-  constructor(settings: Settings, models: ModelManager, log: Logger) {
+  constructor(settings: Settings, models: ModelManager) {
     this.#settings = settings
     this.#models = models
-    this.#log = log
   }
 
   /**
    * Loads them, a few at a time; does not wait for the workers of the last. @throws ServeError of the first
-   * that cannot be loaded, where one fails the start
+   * whose failure ends the start
    */
-  async load({ startupModels, signal, snapshotHint, waitForModels }: LoadOptions): Promise<void> {
+  async load({ signal, snapshotHint, waitForModels }: LoadOptions): Promise<void> {
     const { loadModels, modelSnapshot } = this.#settings
     if (modelSnapshot !== undefined) {
       await this.#models.restore(modelSnapshot, snapshotHint)
       return
     }
-    const otherwise = loadModels === 'all' && waitForModels !== true ? 'skip' : 'fail'
-    const strict = (startupModels ?? otherwise) === 'fail'
+    const ends = waitForModels === true ? 'always' : loadModels === 'all' ? 'never' : 'mistakes'
     const wanted = await this.#wanted()
     signal?.throwIfAborted()
-    await Promise.all(wanted.map((model) => this.#load(model, strict)))
+    await Promise.all(wanted.map((model) => this.#models.loadAtStartup(model, ends)))
   }
 
   async #wanted(): Promise<readonly ModelToLoad[]> {
@@ -56,18 +48,5 @@ export class ModelsToLoad {
         `No models in ${modelStore}: it must contain archives (.mar, .tar.gz), or folders with a handler, a manifest or a .gguf file`,
       )
     return models
-  }
-
-  async #load(model: ModelToLoad, strict: boolean): Promise<void> {
-    try {
-      await this.#models.loadAtStartup(model)
-    } catch (thrown) {
-      const error = ServeError.from(thrown)
-      if (error.code === 'SHUTTING_DOWN') throw error
-      const where = searchedStore(error, model.location, this.#settings.modelStore)
-      const message = `Failed to load model: ${redactUrl(model.location)}: ${error.message}${where}`
-      if (strict) throw new ServeError(error.code, message, { cause: error, detail: error.detail })
-      this.#log.error({ detail: error.detail }, message)
-    }
   }
 }

@@ -47,6 +47,8 @@ export interface ModelOperations {
   statuses(): ModelStatus[]
   /** Names of the models loaded at start. @throws ServeError MODEL_NOT_READY while some are still to come */
   loadedAtStartup(): string[]
+  /** Names of the models that the start was to load, and that no worker has loaded yet or can load. */
+  unloadedAtStartup(): string[]
 }
 
 /** Who sends requests, if that has a name: an API key, the subject of a JWT, a client certificate. */

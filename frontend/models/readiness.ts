@@ -2,7 +2,10 @@ import { ServeError } from '../../common/errors.ts'
 import type { ModelDescription, ModelOperations } from './operations.ts'
 
 /** What readiness needs of the models. */
-export type ReadinessSource = Pick<ModelOperations, 'describe' | 'health' | 'loadedAtStartup'>
+export type ReadinessSource = Pick<
+  ModelOperations,
+  'describe' | 'health' | 'loadedAtStartup' | 'unloadedAtStartup'
+>
 
 /**
  * Whether one of the model's workers has loaded it, or a request would start one. TorchServe also counts
@@ -15,16 +18,19 @@ export async function isModelReady(
   version?: string,
 ): Promise<boolean> {
   const [model] = await models.describe(name, version).catch((error: unknown) => {
-    if (ServeError.from(error).code === 'MODEL_NOT_READY') return []
+    if (['MODEL_NOT_READY', 'MODEL_FAILED'].includes(ServeError.from(error).code)) return []
     throw error
   })
   if (model === undefined) return false
   return hasReadyWorker(model) || model.scaling?.wakes === true
 }
 
-/** Whether the server is healthy and every model of the start that has workers can answer. */
+/**
+ * Whether the server is healthy, every version of the start has been loaded once, and the default versions
+ * that have workers can answer.
+ */
 export async function isServerReady(models: ReadinessSource): Promise<boolean> {
-  if (models.health() !== 'Healthy') return false
+  if (models.health() !== 'Healthy' || models.unloadedAtStartup().length > 0) return false
   const described = await Promise.all(models.loadedAtStartup().map((name) => models.describe(name)))
   return described.every(([model]) => {
     const { minWorkers, maxWorkers, scaling } = model!

@@ -22,6 +22,8 @@ interface RoutedVersions extends Versions {
 export class Registry {
   /** Models of the start are still to come: what is not here may be one of them. */
   incomplete = false
+  /** Why a model of the start is not here, by name and version; undefined: nobody knows. */
+  failure: (name: string, version?: string) => ServeError | undefined = () => undefined
   readonly #models = new Map<string, RoutedVersions>()
   readonly #weightLost: (model: Model, weight: number) => void
 
@@ -140,11 +142,8 @@ export class Registry {
   setDefault(name: string, version: string): void {
     const versions = this.#versions(name)
     if (!versions.byVersion.has(version)) {
-      this.checkComplete()
-      throw new ServeError(
-        'VERSION_NOT_FOUND',
-        `Model version ${told(version)} does not exist for model ${name}`,
-      )
+      const message = `Model version ${told(version)} does not exist for model ${name}`
+      throw this.#absent(name, version, new ServeError('VERSION_NOT_FOUND', message))
     }
     versions.default = version
   }
@@ -199,24 +198,28 @@ export class Registry {
     if (weight > 0) this.#weightLost(model, weight)
   }
 
-  /** Functions of a workflow are a part of it: for everybody else there is no such model. */
+  /**
+   * Functions of a workflow are a part of it: for everybody else there is no such model.
+   * @throws ServeError MODEL_NOT_FOUND; MODEL_FAILED or MODEL_NOT_READY for one of the start
+   */
   #versions(name: string): RoutedVersions {
     const versions = this.#models.get(name)
     const isInternal = versions?.byVersion.get(versions.default)?.workflowNode?.kind === 'functions'
     if (versions !== undefined && !isInternal) return versions
-    this.checkComplete()
-    throw modelNotFound(name)
+    throw this.#absent(name, undefined, modelNotFound(name))
   }
 
   /** @throws ServeError VERSION_NOT_FOUND */
   #versionOf({ byVersion, default: standard }: Versions, name: string, version?: string): Model {
     const model = byVersion.get(version ?? standard)
     if (model !== undefined) return model
-    this.checkComplete()
-    throw new ServeError(
-      'VERSION_NOT_FOUND',
-      `Model version: ${told(version!)} does not exist for model: ${name}`,
-    )
+    const message = `Model version: ${told(version!)} does not exist for model: ${name}`
+    throw this.#absent(name, version, new ServeError('VERSION_NOT_FOUND', message))
+  }
+
+  /** Why a model is not here. `otherwise`: nobody was to load it. */
+  #absent(name: string, version: string | undefined, otherwise: ServeError): ServeError {
+    return this.failure(name, version) ?? (this.incomplete ? stillLoading() : otherwise)
   }
 }
 

@@ -25,9 +25,20 @@ export interface ReplaceableModels {
   retire(model: Model): Promise<void>
 }
 
+/** A model of the start that could not be loaded. */
+export interface FailedModel {
+  readonly name: string
+  /** Empty: unknown. */
+  readonly version: string
+  readonly publicCause: string
+}
+
 /** What the repository needs of the models. */
 export interface RepositoryHost extends ReplaceableModels {
   registered(): Model[]
+  failed(): FailedModel[]
+  /** Gives up the versions of a name that could not be loaded. @returns whether there was one */
+  forget(modelName: string): Promise<boolean>
   /** Waits until a worker of a registered version can answer. @throws ServeError WORKER_START_FAILED */
   whenLoaded(model: Model): Promise<void>
 }
@@ -51,8 +62,8 @@ export class Repository implements RepositoryOperations {
 
   async index(onlyReady = false): Promise<IndexEntry[]> {
     const models = this.#visible()
-    const loaded = models.map(entryOf)
-    const names = new Set(models.map(({ name }) => name))
+    const loaded = [...models.map(entryOf), ...this.#host.failed().map(failedEntry)]
+    const names = new Set(loaded.map(({ name }) => name))
     const stored = (await this.#stored()).filter(({ name }) => !names.has(name))
     const others = [...new Set(stored.map(({ name }) => name))].map((name): IndexEntry => ({
       name,
@@ -84,7 +95,7 @@ export class Repository implements RepositoryOperations {
       for (const url of urls) loaded.push(await this.#loadFrom(url, modelName, known))
       if (second.length > 0) throw twice(second, first)
     } catch (error) {
-      this.#failures.set(modelName, `not loaded: ${publicCauseOf(ServeError.from(error))}`)
+      this.#failures.set(modelName, notLoaded(publicCauseOf(ServeError.from(error))))
       throw error
     }
     const versions = new Set(loaded.map(({ version }) => version))
@@ -109,7 +120,8 @@ export class Repository implements RepositoryOperations {
 
   async #unload(modelName: string): Promise<void> {
     const models = this.#versions(modelName)
-    if (models.length === 0) throw storedModelNotFound(modelName)
+    const isForgotten = await this.#host.forget(modelName)
+    if (models.length === 0 && !isForgotten) throw storedModelNotFound(modelName)
     this.#failures.delete(modelName)
     for (const model of models) await this.#host.retire(model)
   }
@@ -169,6 +181,14 @@ function isOperators({ loadedAtStartup, url }: Model): boolean {
 
 function canServe({ workers, wakes }: Model): boolean {
   return (workers.wanted > 0 || wakes) && workers.failure === undefined
+}
+
+function notLoaded(publicCause: string): string {
+  return `not loaded: ${publicCause}`
+}
+
+function failedEntry({ name, version, publicCause }: FailedModel): IndexEntry {
+  return { name, version, state: 'UNAVAILABLE', reason: notLoaded(publicCause) }
 }
 
 function entryOf({ name, version, workers, wakes }: Model): IndexEntry {

@@ -41,7 +41,8 @@ function versionOf(model: Model, current: Model): VersionSnapshot {
   }
 }
 
-function archiveName(url: string): string {
+/** The file that an address or a path ends with. */
+export function archiveName(url: string): string {
   if (!URL.canParse(url)) return basename(url)
   const name = basename(new URL(url).pathname)
   return /%(?![0-9a-f]{2})/i.test(name) ? name : decodeURIComponent(name)

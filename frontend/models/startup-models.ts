@@ -1,35 +1,42 @@
+import { basename } from 'node:path'
 import { within } from '../../common/deadline.ts'
-import { ServeError } from '../../common/errors.ts'
+import { type ErrorCode, ServeError } from '../../common/errors.ts'
 import { processors } from '../../common/processors.ts'
+import { redactUrl } from '../../common/redact.ts'
 import { startTimer } from '../../common/timer.ts'
+import { searchedStore } from '../../model-archiver/locate.ts'
+import { defaultModelName } from '../../model-archiver/model-name.ts'
+import { StoreIndex } from '../../model-archiver/repository.ts'
 import { Turns } from '../../model-archiver/turns.ts'
 import type { ModelToLoad } from '../config/settings.ts'
 import type { ModelSnapshot } from '../config/model-snapshot.ts'
-import { AbsentVersions } from './absent-versions.ts'
-import type { ManagerOptions, Origin } from './build-model.ts'
+import type { ManagerOptions } from './build-model.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import type { Model } from './model.ts'
-import type { RegisterRequest } from './operations.ts'
+import { newFailure } from './model-failure.ts'
 import type { Registry } from './registry.ts'
-import { type Restorable, restorable, restoreRequest } from './snapshot-models.ts'
+import { archiveName, type Restorable, restorable, restoreRequest } from './snapshot-models.ts'
+import { type StartupModel, UnloadedModels } from './unloaded-models.ts'
 
 /** Models that are unpacked and started at the same time. */
 const MAX_STARTS = Math.max(4, 2 * processors())
 /** Milliseconds after which the next model starts, although the workers of one before it still load. */
 const TURN_MS = 10_000
-/** Milliseconds before a version of the snapshot is tried again: twice as many each time. */
+/** Milliseconds before a model that has failed is tried again: twice as many each time. */
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 300_000
 
+/** Failures that end a start: the configuration names what is not there, or not what it trusts. */
+const MISTAKES: ReadonlySet<ErrorCode> = new Set(['MODEL_NOT_FOUND', 'UNTRUSTED_ARCHIVE'])
+
 /** The models of the start: of the command line and the configuration, or of a snapshot. */
 export class StartupModels {
-  readonly absent = new AbsentVersions()
+  readonly unloaded = new UnloadedModels()
   readonly #lifecycle: Lifecycle
   readonly #registry: Registry
   readonly #options: ManagerOptions
   readonly #turns = new Turns(MAX_STARTS)
-  /** The order in which models were wanted: the first version of a name is its default. */
-  readonly #places = new Map<Model, number>()
+  readonly #origins = new WeakMap<Model, StartupModel>()
   #wanted = 0
   /** While or after their workers load them. */
   readonly #starts: Promise<void>[] = []
@@ -38,17 +45,37 @@ export class StartupModels {
     this.#lifecycle = lifecycle
     this.#registry = registry
     this.#options = options
-  }
-
-  /** Loads a model, without waiting for its workers. */
-  async load({ location, name, sha256 }: ModelToLoad): Promise<void> {
-    const request = { url: location, modelName: name, sha256, synchronous: false }
-    await this.#begin(request, { trusted: true, atStartup: true })
+    registry.failure = (name, version) => this.unloaded.failure(name, version)
   }
 
   /**
-   * Loads the models of a snapshot. A version whose archive cannot be used is logged and skipped, as in
-   * TorchServe, and tried again until it is loaded or unregistered.
+   * Loads a model, without waiting for its workers. One that cannot be loaded has failed, and is tried again
+   * until it is loaded or unregistered.
+   * @param ends whether every failure ends the start; `mistakes`: only if the location or the pin is wrong
+   * @throws ServeError of a failure that ends the start
+   */
+  async load({ location, name, sha256 }: ModelToLoad, ends: 'always' | 'mistakes' | 'never'): Promise<void> {
+    const failedLine = `Failed to load model: ${redactUrl(location)}: `
+    const model = this.#add({
+      request: { url: location, modelName: name, sha256, synchronous: false },
+      failedLine,
+      name,
+    })
+    try {
+      await this.#begin(model)
+    } catch (thrown) {
+      const error = ServeError.from(thrown)
+      const { code, detail } = error
+      if (code === 'SHUTTING_DOWN') throw error
+      const where = searchedStore(error, location, this.#options.settings.modelStore)
+      const told = new ServeError(code, `${failedLine}${error.message}${where}`, { cause: error, detail })
+      if (ends === 'always' || (ends === 'mistakes' && MISTAKES.has(code))) throw told
+      await this.#failed(model, error, told)
+    }
+  }
+
+  /**
+   * Loads the models of a snapshot, like those of the configuration.
    * @param hint ends each message about a version that is not loaded: where the snapshot is
    * @throws ServeError MODEL_NOT_FOUND when an archive is missing; nothing is loaded then.
    *   UNTRUSTED_ARCHIVE when one has not its pin
@@ -56,41 +83,32 @@ export class StartupModels {
   async restore(snapshot: ModelSnapshot, hint: string): Promise<void> {
     const { modelStore } = this.#options.settings
     const versions = await restorable(snapshot, modelStore, hint)
-    for (const version of versions) this.absent.add(version)
-    await Promise.all(versions.map((version) => this.#restoreOrSkip(version, hint)))
+    const models = versions.map((version) =>
+      this.#add({
+        request: restoreRequest(version),
+        failedLine: `Error while registering model ${version.name}. Details: `,
+        restorable: version,
+        name: version.name,
+        version: version.version,
+      }),
+    )
+    await Promise.all(models.map((model) => this.#restore(model, hint)))
   }
 
-  async #restoreOrSkip(version: Restorable, hint: string): Promise<void> {
+  async #restore(model: StartupModel, hint: string): Promise<void> {
     try {
-      await this.#restore(version)
-    } catch (error) {
-      const { code, message } = ServeError.from(error)
-      if (code === 'UNTRUSTED_ARCHIVE') throw untrustedVersion(version, `${message}${hint}`)
+      await this.#begin(model)
+    } catch (thrown) {
+      const error = ServeError.from(thrown)
+      const { name, version } = model.restorable!
+      if (error.code === 'UNTRUSTED_ARCHIVE')
+        throw new ServeError(
+          error.code,
+          `Model ${name}, version ${version}, of the snapshot: ${error.message}${hint}`,
+        )
       if (this.#lifecycle.stopping.aborted) throw error
-      this.#options.warn(`Error while registering model ${version.name}. Details: ${message}${hint}`)
-      this.#add(Promise.reject(notLoaded(version, error)))
-      this.#tryLater(version, message, FIRST_PAUSE_MS)
+      await this.#failed(model, error, notLoaded({ name, version }, error), hint)
     }
-  }
-
-  /** The disk may have room again, or the archive be mended. @param told why it was not loaded before */
-  #tryLater(version: Restorable, told: string, pauseMs: number): void {
-    const { stopping } = this.#lifecycle
-    const again = async (): Promise<void> => {
-      if (stopping.aborted || !this.absent.has(version)) return
-      try {
-        await this.#restore(version)
-        await this.#options.onChange?.()
-      } catch (error) {
-        const { code, message } = ServeError.from(error)
-        if (code === 'CONFLICT')
-          this.absent.loaded(version) // it was registered meanwhile
-        else if (message !== told && !stopping.aborted)
-          this.#options.warn(`Error while registering model ${version.name}. Details: ${message}`)
-        this.#tryLater(version, message, Math.min(2 * pauseMs, LONGEST_PAUSE_MS))
-      }
-    }
-    startTimer(() => void again(), pauseMs).unref()
   }
 
   /**
@@ -101,22 +119,49 @@ export class StartupModels {
     await Promise.all(this.#starts)
   }
 
-  /** Its failure is told already, and counts only for those who wait for it. */
-  #add(started: Promise<void>): void {
-    started.catch(() => undefined)
-    this.#starts.push(started)
+  /** The operator has chosen the default version of a name. */
+  defaultChanged(name: string): void {
+    this.unloaded.defaultChanged(name)
+    this.#origins.delete(this.#registry.get(name))
   }
 
-  async #restore(version: Restorable): Promise<void> {
-    const url = version.state.modelUrl ?? version.state.marName
-    const model = await this.#begin(restoreRequest(version), {
-      trusted: true,
-      atStartup: true,
-      restored: true,
-      url,
-    })
-    this.absent.loaded(version)
-    if (/^https?:/i.test(url)) this.#lifecycle.addDownload(model, version.path)
+  #add(model: Pick<StartupModel, 'request' | 'failedLine'> & Partial<StartupModel>): StartupModel {
+    const { name, version, restorable: entry } = model
+    const place = this.#wanted++
+    const restored = entry && { restored: true, url: entry.state.modelUrl ?? entry.state.marName }
+    const own: StartupModel = {
+      ...model,
+      ...{ place, name, version, restorable: entry, failure: undefined },
+      origin: {
+        ...{ trusted: true, atStartup: true, ...restored },
+        claim: (found, number) => this.#claim(own, found, number),
+        added: (built) => this.#keepDefault(built, own),
+      },
+    }
+    this.unloaded.add(own)
+    return own
+  }
+
+  /** Builds the model when it is its turn, and starts its workers. */
+  async #begin(wanted: StartupModel): Promise<void> {
+    await this.#turns.take(this.#lifecycle.stopping)
+    let started: Promise<void> | undefined
+    try {
+      const model = await this.#lifecycle.create(wanted.request, wanted.origin)
+      this.unloaded.loaded(wanted)
+      if (wanted.restorable !== undefined) this.#restored(model, wanted.restorable)
+      started = this.#start(model)
+      this.#wait(started)
+    } finally {
+      void within(TURN_MS, started)
+        .catch(() => undefined)
+        .then(() => this.#turns.give())
+    }
+  }
+
+  #restored(model: Model, version: Restorable): void {
+    const { state, path } = version
+    if (/^https?:/i.test(state.modelUrl ?? state.marName)) this.#lifecycle.addDownload(model, path)
     warnOfChange(model, version, this.#options.warn)
     if (model.version !== version.version) {
       this.#options.warn(
@@ -125,28 +170,81 @@ export class StartupModels {
     }
   }
 
-  /** Builds the model when it is its turn, and starts its workers. */
-  async #begin(request: RegisterRequest, origin: Origin): Promise<Model> {
-    const place = this.#wanted++
-    await this.#turns.take(this.#lifecycle.stopping)
-    let started: Promise<void> | undefined
-    try {
-      const model = await this.#lifecycle.create(request, origin)
-      this.#keepDefault(model, place)
-      started = this.#start(model)
-      this.#add(started)
-      return model
-    } finally {
-      void within(TURN_MS, started)
-        .catch(() => undefined)
-        .then(() => this.#turns.give())
-    }
+  #keepDefault(model: Model, wanted: StartupModel): void {
+    this.#origins.set(model, wanted)
+    const standard = this.#registry.get(model.name)
+    if (this.#rankOf(model) < this.#rankOf(standard)) this.#registry.setDefault(model.name, model.version)
   }
 
-  #keepDefault(model: Model, place: number): void {
-    this.#places.set(model, place)
-    const standard = this.#registry.get(model.name)
-    if (place < (this.#places.get(standard) ?? -1)) this.#registry.setDefault(model.name, model.version)
+  /** The least is the default version; what clients have registered or chosen stays. */
+  #rankOf(model: Model): number {
+    return this.#origins.get(model)?.place ?? -Infinity
+  }
+
+  /**
+   * Gives a name and version to the first archive of the list that has them, whichever was read first.
+   * @throws ServeError CONFLICT
+   */
+  #claim(wanted: StartupModel, name: string, version: string): void {
+    Object.assign(wanted, { name, version })
+    if (!this.#registry.has(name, version)) return
+    const holder = this.#registry.get(name, version)
+    const other = this.#origins.get(holder)
+    if (other === undefined || other.place < wanted.place) throw twin(wanted, holder.url)
+    this.#registry.discard(holder)
+    void this.#lifecycle.retire(holder, 'unloaded')
+    this.unloaded.add(other)
+    const error = twin(other, wanted.request.url)
+    void this.#failed(other, error, notLoaded(holder, error))
+  }
+
+  /** Keeps the model as failed, and tries it again: the disk may have room then, or the archive be mended. Twins need the operator. */
+  async #failed(wanted: StartupModel, error: ServeError, told: ServeError, hint = ''): Promise<void> {
+    const failure = newFailure(error)
+    wanted.failure = failure
+    Object.assign(wanted, await this.#identityOf(wanted))
+    this.#options.warn(`${wanted.failedLine}${error.message}${hint} (id ${failure.id})`, error.detail)
+    this.#wait(Promise.reject(told))
+    if (error.code !== 'CONFLICT') this.#tryLater(wanted, FIRST_PAUSE_MS)
+  }
+
+  /** What the file says that it is, or else its name. */
+  async #identityOf({
+    request: { url },
+    ...wanted
+  }: StartupModel): Promise<Pick<StartupModel, 'name' | 'version'>> {
+    const { modelStore, maxArchiveFiles } = this.#options.settings
+    if (wanted.name !== undefined || modelStore === undefined)
+      return { name: wanted.name ?? defaultModelName(archiveName(url)), version: wanted.version }
+    const stored = await new StoreIndex(modelStore, maxArchiveFiles).models().catch(() => [])
+    const found = stored.find(({ location }) => location === url)
+    return { name: found?.name ?? defaultModelName(archiveName(url)), version: found?.version }
+  }
+
+  #tryLater(wanted: StartupModel, pauseMs: number): void {
+    const { stopping } = this.#lifecycle
+    const again = async (): Promise<void> => {
+      if (stopping.aborted || !this.unloaded.has(wanted)) return
+      try {
+        await this.#begin(wanted)
+        await this.#options.onChange?.()
+      } catch (thrown) {
+        const error = ServeError.from(thrown)
+        if (stopping.aborted) return
+        if (error.message !== wanted.failure?.reason) {
+          wanted.failure = newFailure(error)
+          this.#options.warn(`${wanted.failedLine}${error.message} (id ${wanted.failure.id})`)
+        }
+        this.#tryLater(wanted, Math.min(2 * pauseMs, LONGEST_PAUSE_MS))
+      }
+    }
+    startTimer(() => void again(), pauseMs).unref()
+  }
+
+  /** Its failure is told already, and counts only for those who wait for it. */
+  #wait(started: Promise<void>): void {
+    started.catch(() => undefined)
+    this.#starts.push(started)
   }
 
   async #start(model: Model): Promise<void> {
@@ -154,8 +252,8 @@ export class StartupModels {
       await model.scale(model.minWorkers, model.maxWorkers)
     } catch (error) {
       const { message } = ServeError.from(error)
-      // Workers that end with the server have not failed.
-      if (!this.#lifecycle.stopping.aborted)
+      // Workers that end with the server, or for another archive, have not failed.
+      if (!this.#lifecycle.stopping.aborted && this.#registry.all().includes(model))
         this.#options.warn(
           `Failed to start workers for model ${model.name} version: ${model.version}: ${message}`,
         )
@@ -164,8 +262,12 @@ export class StartupModels {
   }
 }
 
-function untrustedVersion({ name, version }: Restorable, message: string): ServeError {
-  return new ServeError('UNTRUSTED_ARCHIVE', `Model ${name}, version ${version}, of the snapshot: ${message}`)
+function twin({ request: { url }, name, version }: StartupModel, other: string): ServeError {
+  const first = basename(redactUrl(other))
+  const publicCause = `${basename(redactUrl(url))} has the name and version of ${first}`
+  return new ServeError('CONFLICT', `${first} has the same name and version, ${name} ${version}`, {
+    publicCause,
+  })
 }
 
 function notLoaded({ name, version }: { name: string; version: string }, thrown: unknown): ServeError {

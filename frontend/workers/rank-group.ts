@@ -150,7 +150,9 @@ export class RankGroup implements WorkerGroup {
       if (rank === 0) this.methods = message.methods ?? []
       this.#loading[rank]?.resolve()
     } else {
-      this.#loading[rank]?.reject(ServeError.fromWire(message.error, HANDLER_THREW))
+      const { error } = message
+      const threw = error.code === 'INVALID_MODEL' ? undefined : HANDLER_THREW
+      this.#loading[rank]?.reject(ServeError.fromWire(error, threw))
     }
   }
 

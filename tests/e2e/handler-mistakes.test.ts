@@ -113,7 +113,7 @@ const MISTAKES: readonly Mistake[] = [
   {
     what: 'syntax_error',
     source: `export const handle = () => ['x'`,
-    answer: [404, 'Model not found: syntax_error'],
+    answer: [503, "cannot serve: it has no valid handler. The server's log has the whole cause under the id"],
     log: [
       'Failed to load model: syntax_error: Handler handler.ts cannot be bundled: handler.ts:2: Expected "]" but found end of file',
     ],

@@ -109,12 +109,23 @@ test('a server serves what is loaded, and answers 503 for models of the start th
   expect(await server.stop()).toBe(0)
 })
 
-test('a model of the start that cannot be had ends the start, as before it listened', async () => {
-  const { url, asked } = await heldArchive()
+test('a model of the start that cannot be downloaded has failed, and is tried again until it can', async () => {
+  const { url, asked, release } = await heldArchive()
   const { whole } = await launch(url)
   await asked
+  const again = once(files, 'request')
   files.closeAllConnections()
-  await expect(whole).rejects.toThrow(/The server ended with 1:[^]*Failed to load model: http:/)
+  await whole
+  await server.lines('Failed to load model: http:')
+  const index = async () => {
+    const { body } = await rawRequest(server.ports.inference, '/v2/repository/index', { body: '{}' })
+    return (JSON.parse(body) as { name: string; reason: string }[]).find(({ name }) => name === 'late')
+  }
+  expect(await index()).toMatchObject({ reason: 'not loaded: its archive could not be downloaded' })
+  await again
+  release()
+  await server.until(index, (found) => found?.reason === '')
+  expect((await rawRequest(server.ports.inference, '/predictions/late', { body: 'x' })).body).toBe('x')
 })
 
 test('a stop while models of the start load ends the server', async () => {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { createServer, type Server as HttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -182,9 +182,11 @@ test('the log has the cause of a failed download in one line, the answer says so
     `Failed to download archive from: ${origin}/nothing/gone.war: the answer was 404`,
   ])
   await server.stop()
-  await expect(startServer({ models: [gone] })).rejects.toThrow(
+  const asked = await startServer({ models: [gone] })
+  await asked.lines(
     `Failed to load model: ${gone}: Failed to download archive from: ${gone}: the answer was 404`,
   )
+  await asked.stop()
 })
 
 test('a file URL is used where it is, and stays there', async () => {

@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import { ServeError } from '../../common/errors.ts'
@@ -568,4 +568,33 @@ describe('health and readiness', () => {
     rig.pools[0]!.model.minWorkers = 0
     expect(await isServerReady(rig.manager)).toBe(true)
   })
+})
+
+describe('of two archives of the start with one name and version', () => {
+  test.each(['a', 'b'])(
+    'the first in the list is loaded and the second has failed, when %s is read first',
+    async (early) => {
+      const rest = heldBack()
+      const rig = new Rig({
+        installDependencies: ({ prepared }) =>
+          basename(prepared.modelDir) === early ? Promise.resolve() : rest.opened,
+      })
+      const loads = ['a', 'b'].map((location) => rig.manager.loadAtStartup({ location, name: 'x' }))
+      while (rig.manager.registered().length === 0) await turn()
+      rest.open()
+      await Promise.all(loads)
+      expect(rig.manager.registered().map(({ url }) => url)).toEqual(['a'])
+      expect(rig.manager.failed()).toEqual([
+        { name: 'x', version: '1.0', publicCause: 'b has the name and version of a' },
+      ])
+      expect(rig.warnings).toEqual([
+        expect.stringMatching(
+          /^Failed to load model: b: a has the same name and version, x 1\.0 \(id \w{12}\)$/,
+        ),
+      ])
+      expect(await isServerReady(rig.manager)).toBe(false)
+      await rig.manager.unregister('x')
+      expect(rig.manager.failed()).toEqual([])
+    },
+  )
 })

@@ -15,7 +15,10 @@ async function entry({ wanted, ready = 0, healthy = 0, failure }: Workers) {
   const workers = { wanted, ready, healthy, lastExit }
   const models = [{ name: 'm', version: '1.0', workers }] as unknown as Model[]
   const nothing = (): Promise<void> => Promise.resolve()
-  const host = { registered: () => models, replace: () => Promise.reject(new Error()) }
+  const host = {
+    ...{ registered: () => models, replace: () => Promise.reject(new Error()) },
+    ...{ failed: () => [], forget: () => Promise.resolve(false) },
+  }
   const repository = new Repository(
     { ...host, whenLoaded: nothing, giveUp: nothing, retire: nothing },
     {

@@ -66,6 +66,8 @@ beforeEach(() => {
       return Promise.resolve()
     },
     giveUp: () => Promise.resolve(),
+    failed: () => [],
+    forget: () => Promise.resolve(false),
   }
   repository = new Repository(host, { modelStore: store, maxArchiveFiles: 100 })
 })

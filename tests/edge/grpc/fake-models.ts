@@ -141,6 +141,10 @@ export class FakeModels implements ModelOperations {
     return this.startup
   }
 
+  unloadedAtStartup(): string[] {
+    return []
+  }
+
   #operation(...asked: unknown[]): OperationResult {
     this.asked.push(asked)
     if (this.failure) throw this.failure

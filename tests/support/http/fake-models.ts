@@ -136,6 +136,10 @@ export class FakeModels implements ModelOperations, JobHolder {
     return this.startup
   }
 
+  unloadedAtStartup(): string[] {
+    return []
+  }
+
   #wake(): void {
     const wakers = this.#wakers
     this.#wakers = []
