@@ -30,7 +30,7 @@ export function buildSettings(sources: Sources): LoadedSettings {
   const problems: Problem[] = []
   for (const [setting, spec] of Object.entries(KEYS)) {
     const entry = entries.get(spec.name)
-    setOwn(values, setting, valueOf(spec, entry, problems))
+    setOwn(values, setting, valueOf(spec, entry, problems, warnings))
     setOwn(origins, setting, entry?.origin ?? 'default')
   }
   if (problems.length > 0) throw new ServeError('CONFIG', inOrder(problems, entries).join('; '))
@@ -60,16 +60,23 @@ function inOrder(problems: readonly Problem[], entries: ReadonlyMap<string, Entr
   return [...problems].sort((a, b) => said.indexOf(a.key) - said.indexOf(b.key)).map(({ message }) => message)
 }
 
-function valueOf(spec: KeySpec<unknown>, entry: Entry | undefined, problems: Problem[]): unknown {
+function valueOf(
+  spec: KeySpec<unknown>,
+  entry: Entry | undefined,
+  problems: Problem[],
+  warnings: string[],
+): unknown {
+  const origin = entry?.origin ?? 'default'
   const text = entry?.text ?? spec.fallback
   if (text === undefined) return undefined
   let why = ''
-  const value = spec.type.parse(text, (reason) => {
+  const explain = (reason: string): void => {
     why = ` (${oneLine(redactSecrets(reason))})`
-  })
+  }
+  const value = spec.type.parse(text, explain, (what) => warnings.push(`${origin}: ${spec.name}: ${what}`))
   if (value !== undefined) return value
   const problem = `${spec.name} must be ${spec.type.expected}, found ${shownValue(spec.name, text)}${why}`
-  problems.push({ key: spec.name, message: `${entry?.origin ?? 'default'}: ${problem}` })
+  problems.push({ key: spec.name, message: `${origin}: ${problem}` })
   return undefined
 }
 

@@ -36,7 +36,7 @@ export const MODEL_KEYS = {
     'models',
     MODELS_JSON,
     '{}',
-    'Settings by model and version: minWorkers, maxWorkers, batchSize, maxBatchDelay (ms), responseTimeout (s), startupTimeout (s), sha256 of the archive, workerWrapper.',
+    'Settings by model and version: defaultVersion (at start; true: the default version), minWorkers, maxWorkers, batchSize, maxBatchDelay (ms), responseTimeout (s), startupTimeout (s), sha256 of the archive, workerWrapper.',
   ),
   workerWrapper: key(
     'worker_wrapper',

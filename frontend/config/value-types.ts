@@ -9,8 +9,11 @@ export interface ValueType<T> {
   readonly label: string
   /** Completes "must be ". */
   readonly expected: string
-  /** The value; undefined if the text is invalid. `explain` takes details that `expected` does not cover. */
-  parse(text: string, explain: (why: string) => void): T | undefined
+  /**
+   * The value; undefined if the text is invalid. `explain` takes details that `expected` does not cover, and
+   * `warn` what has no effect.
+   */
+  parse(text: string, explain: (why: string) => void, warn: (what: string) => void): T | undefined
 }
 
 /** The longest time that a key may set: what a timer can count, in whole seconds. */

@@ -10,6 +10,7 @@ import { StoreIndex } from '../../model-archiver/repository.ts'
 import { Turns } from '../../model-archiver/turns.ts'
 import type { ModelToLoad } from '../config/settings.ts'
 import type { ModelSnapshot } from '../config/model-snapshot.ts'
+import { versionSettings } from '../config/version-settings.ts'
 import type { ManagerOptions } from './build-model.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import type { Model } from './model.ts'
@@ -176,9 +177,13 @@ export class StartupModels {
     if (this.#rankOf(model) < this.#rankOf(standard)) this.#registry.setDefault(model.name, model.version)
   }
 
-  /** The least is the default version; what clients have registered or chosen stays. */
+  /** The least is the default: what clients registered or chose, then what the key `models` names. */
   #rankOf(model: Model): number {
-    return this.#origins.get(model)?.place ?? -Infinity
+    const wanted = this.#origins.get(model)
+    if (wanted === undefined) return -Infinity
+    const { settings } = this.#options
+    const isNamed = versionSettings(settings, model.name, model.version).defaultVersion === true
+    return isNamed && wanted.restorable === undefined ? wanted.place - this.#wanted : wanted.place
   }
 
   /**
@@ -186,7 +191,8 @@ export class StartupModels {
    * @throws ServeError CONFLICT
    */
   #claim(wanted: StartupModel, name: string, version: string): void {
-    Object.assign(wanted, { name, version })
+    wanted.name = name
+    wanted.version = version
     if (!this.#registry.has(name, version)) return
     const holder = this.#registry.get(name, version)
     const other = this.#origins.get(holder)
@@ -198,27 +204,29 @@ export class StartupModels {
     void this.#failed(other, error, notLoaded(holder, error))
   }
 
-  /** Keeps the model as failed, and tries it again: the disk may have room then, or the archive be mended. Twins need the operator. */
+  /**
+   * Keeps the model as failed, and tries it again: the disk may have room then, or the archive be mended.
+   * Twins need the operator.
+   */
   async #failed(wanted: StartupModel, error: ServeError, told: ServeError, hint = ''): Promise<void> {
     const failure = newFailure(error)
     wanted.failure = failure
-    Object.assign(wanted, await this.#identityOf(wanted))
+    await this.#identify(wanted)
     this.#options.warn(`${wanted.failedLine}${error.message}${hint} (id ${failure.id})`, error.detail)
     this.#wait(Promise.reject(told))
     if (error.code !== 'CONFLICT') this.#tryLater(wanted, FIRST_PAUSE_MS)
   }
 
-  /** What the file says that it is, or else its name. */
-  async #identityOf({
-    request: { url },
-    ...wanted
-  }: StartupModel): Promise<Pick<StartupModel, 'name' | 'version'>> {
+  /** Its name and version are what its file says, or else its name that of the file. */
+  async #identify(wanted: StartupModel): Promise<void> {
+    if (wanted.name !== undefined) return
     const { modelStore, maxArchiveFiles } = this.#options.settings
-    if (wanted.name !== undefined || modelStore === undefined)
-      return { name: wanted.name ?? defaultModelName(archiveName(url)), version: wanted.version }
-    const stored = await new StoreIndex(modelStore, maxArchiveFiles).models().catch(() => [])
+    const { url } = wanted.request
+    const index = modelStore === undefined ? undefined : new StoreIndex(modelStore, maxArchiveFiles)
+    const stored = (await index?.models().catch(() => undefined)) ?? []
     const found = stored.find(({ location }) => location === url)
-    return { name: found?.name ?? defaultModelName(archiveName(url)), version: found?.version }
+    wanted.name = found?.name ?? defaultModelName(archiveName(url))
+    wanted.version = found?.version
   }
 
   #tryLater(wanted: StartupModel, pauseMs: number): void {

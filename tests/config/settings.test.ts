@@ -5,6 +5,16 @@ import { KEYS } from '../../frontend/config/keys.ts'
 import { ServeError } from '../../common/errors.ts'
 import { configError, settingsOf } from './support.ts'
 
+test('the fields of `models` are checked as keys are, and may have the names of the calls', () => {
+  const version =
+    '{"defaultVersion":true,"minWorker":1,"maxWorker":2,"marName":"a.mar","maxRetryTimeoutInSec":2}'
+  const { settings, warnings } = settingsOf({ file: `models={"a":{"1.0":${version}}}` })
+  expect(settings.models).toEqual({ a: { '1.0': { defaultVersion: true, minWorkers: 1, maxWorkers: 2 } } })
+  expect(warnings).toEqual([
+    'config.properties:1: models: a/1.0: unknown field maxRetryTimeoutInSec is ignored',
+  ])
+})
+
 describe('without anything said', () => {
   const { settings, warnings, origins } = settingsOf({})
 
@@ -152,6 +162,11 @@ describe('a mistake is one line that names place, key, value and what it must be
     ['models={"a":', 'models must be JSON of the form'],
     ['models={"a":{"1":{"batchSize":"2"}}}', '(see a/1/batchSize)'],
     ['models={"a":{"1":{"minWorkers":2,"maxWorkers":1}}}', '(a/1: minWorkers must be at most maxWorkers)'],
+    [
+      'models={"a":{"1":{"batchSise":2}}}',
+      'models must be JSON of the form {"name": {"version": {"minWorkers": 1}}}, found {"a":{"1":{"batchSise":2}}} (a/1: unknown field batchSise: did you mean batchSize?)',
+    ],
+    ['models={"a":{"1":{"defaultVersion":1}}}', '(see a/1/defaultVersion)'],
     ['cors_allowed_origin=a\\nb', 'cors_allowed_origin must be a valid value of an HTTP header'],
     ['metrics_address=http://127.0.0.1:8080', 'metrics_address must differ from inference_address'],
     ['enable_grpc_ssl=maybe', 'enable_grpc_ssl must be true or false'],

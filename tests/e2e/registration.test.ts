@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { createServer, type Server as HttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -210,6 +210,35 @@ test('a downloaded model is there again after a restart, and its file goes when 
   await second.manage('DELETE', '/models/hello')
   expect(store(second)).toEqual([])
   await second.stop()
+})
+
+test('the key `models` chooses the default version and the workers of each, whatever the files are called', async () => {
+  const modelStore = tempDir()
+  for (const version of ['1.0', '2.0', '3.0']) {
+    const handler = join(tempDir(), 'handler.mjs')
+    writeFileSync(handler, HANDLER)
+    const made = await createArchive({ modelName: 'mm', version, handler, exportPath: modelStore })
+    renameSync(made, join(modelStore, `v${version}.mar`))
+  }
+  const models = {
+    mm: { '2.0': { defaultVersion: true }, '1.0': { minWorker: 3 }, '3.0': { minWorkers: 2, maxWorkers: 4 } },
+  }
+  const server = await startServer({
+    modelStore,
+    models: ['all'],
+    config: { models: JSON.stringify(models) },
+  })
+  const [standard] = await server.describe('mm')
+  expect(standard!.modelVersion).toBe('2.0')
+  const all = await server.describe('mm', '/all')
+  expect(new Map(all.map((each) => [each.modelVersion, [each.minWorkers, each.maxWorkers]]))).toEqual(
+    new Map([
+      ['1.0', [3, 3]],
+      ['2.0', [1, 1]],
+      ['3.0', [2, 4]],
+    ]),
+  )
+  await server.stop()
 })
 
 test('load_models=all takes archives, folders and SageMaker’s folders in a folder, under their own names', async () => {
