@@ -232,6 +232,7 @@ export class Pool implements WorkerPool {
     const clean = await worker.stop(graceMs)
     this.#leaving.delete(worker)
     this.#leases.get(worker)?.release()
+    this.#model.metrics.workerGone(worker.name)
     return clean
   }
 }

@@ -29,7 +29,7 @@ const LISTED = 20
 /** One worker of a model, through all the starts of its processes: its state, its requests, its restarts. */
 export class Worker implements JobRunner {
   readonly id: number
-  readonly #name: string
+  readonly name: string
   readonly #model: Model
   readonly #startGroup: StartGroup
   readonly #events: WorkerEvents
@@ -67,7 +67,7 @@ export class Worker implements JobRunner {
     events: WorkerEvents,
   ) {
     this.id = id
-    this.#name = name
+    this.name = name
     this.#hardware = hardware
     this.#model = model
     this.#startGroup = startGroup
@@ -250,7 +250,7 @@ export class Worker implements JobRunner {
     this.#backoff.ready(performance.now())
     this.#setState('ready')
     this.#setFailure(undefined)
-    this.#model.metrics.workerLoaded(this.#name, performance.now() - this.#startedAt)
+    this.#model.metrics.workerLoaded(this.name, performance.now() - this.#startedAt)
     // A warning, as it ends an error: a log without the lines of level info tells of both or of neither.
     if (this.#starts > 1) this.#events.log('warn', `The worker serves again, after start ${this.#starts}`)
     this.#loaded.resolve()

@@ -136,7 +136,7 @@ test('no value of a handler can forge a line', () => {
 
 test('a metric writes so many lines a second and no more; nothing of a counter is lost', () => {
   const test = rig()
-  const version = test.metrics.server.version('m', '1.0')
+  const version = test.metrics.server.version('m', '1.0', 'owner')
   for (let i = 0; i < LINES_PER_SECOND + 7; i += 1) {
     version.requests.record(1)
     test.metrics.server.queueTime.record(i)
@@ -239,7 +239,7 @@ describe('what handlers report', () => {
     expect(test.read().select('Users')).toHaveLength(MAX_SERIES)
     expect(test.handlers).toHaveLength(MAX_SERIES)
     expect(test.warnings).toEqual([
-      `Metric Users has more than ${MAX_SERIES} sets of dimension values; further ones are dropped`,
+      `Metric Users has more than ${MAX_SERIES} sets of dimension values of one model; further ones are dropped`,
     ])
   })
 
@@ -311,6 +311,86 @@ test('our own histograms keep streams and unary calls apart', () => {
 
   model.unwatch()
   expect(read().sum('torchserve_ts_requests_ended_total')).toBe(0)
+})
+
+/** A request without a version, one for it, and a metric that only this model has. */
+function used(test: Rig, name: string, version: string) {
+  const model = test.metrics.model(name, version)
+  const job = {
+    ...{ createdAt: 0, startedAt: 0, firstResponseAt: 0, endedAt: 1, outcome: 'finished' as const },
+    ...{ streaming: false, items: 1, bytes: 1, gaps: undefined },
+  }
+  for (const request of [{}, { modelVersion: version }]) {
+    model.requested({ ...job, request })
+    model.ended({ ...job, request })
+  }
+  model.reported(report({ name: `Of_${name}`, dimensions: { ModelName: name } }))
+  model.reported(report())
+  return model
+}
+
+function modelsOf(test: Rig): Set<string | undefined> {
+  const names = test.read().samples.map(({ labels }) => labels['model_name'] ?? labels['ModelName'])
+  return new Set(names.filter((name) => name !== undefined))
+}
+
+test('the series of a model go with it, so that any number of models can come and go', () => {
+  const test = rig({ mode: 'prometheus', autoDetect: true })
+  for (let n = 0; n <= MAX_SERIES; n += 1) used(test, `gone${n}`, '1.0').unwatch()
+  expect(modelsOf(test)).toEqual(new Set())
+  expect(test.read().families.has('Of_gone0')).toBe(false)
+  used(test, 'new', '1.0')
+  expect(modelsOf(test)).toEqual(new Set(['new']))
+  expect(test.read().select('ts_inference_requests_total')).toHaveLength(2)
+  expect(test.warnings).toEqual([])
+})
+
+test('more models at a time than a metric has label sets for one all have theirs', () => {
+  const test = rig({ mode: 'prometheus', autoDetect: true })
+  const names = Array.from({ length: MAX_SERIES + 1 }, (_, n) => `m${n}`)
+  for (const name of names) used(test, name, '1.0').reported(report({ name: 'Of_all' }))
+  const read = test.read()
+  for (const metric of ['ts_inference_requests_total', 'HandlerTime', 'Of_all'])
+    expect(
+      new Set(read.select(metric).map(({ labels }) => labels['model_name'] ?? labels['ModelName'])).size,
+    ).toBe(names.length)
+})
+
+test('series stay while another version has them: its successor by number, or the name', () => {
+  const test = rig({ mode: 'prometheus' })
+  const total = (version: string) =>
+    test.read().sum('ts_inference_requests_total', { model_name: 'm', model_version: version })
+  const first = used(test, 'm', '1.0')
+  const successor = test.metrics.model('m', '1.0')
+  const other = test.metrics.model('m', '2.0')
+  first.unwatch()
+  first.unwatch()
+  first.reported(report())
+  expect([total('1.0'), total('default')]).toEqual([1, 1])
+  successor.unwatch()
+  expect(
+    test
+      .read()
+      .select('ts_inference_requests_total')
+      .map(({ labels }) => labels['model_version']),
+  ).toEqual(['default'])
+  other.unwatch()
+  expect(modelsOf(test)).toEqual(new Set())
+})
+
+test('the load time of a worker goes with the worker, and log lines that were held back are written', () => {
+  const test = rig()
+  const model = test.metrics.model('m', '1.0')
+  for (let n = 0; n < MAX_SERIES + 50; n += 1) {
+    model.workerLoaded(`W-${n}-m_1.0`, n)
+    if (n > 0) model.workerGone(`W-${n}-m_1.0`)
+  }
+  expect(test.read().select('WorkerLoadTime')).toMatchObject([{ value: 0 }])
+  expect(test.server.filter((line) => line.startsWith('WorkerLoadTime'))).toHaveLength(MAX_SERIES + 50)
+  for (let n = 0; n <= LINES_PER_SECOND; n += 1) model.workerLoaded('W-0-m_1.0', 7)
+  const before = test.server.length
+  model.workerGone('W-0-m_1.0')
+  expect(test.server.slice(before)).toEqual([expect.stringContaining('WorkerLoadTime.Milliseconds:7.0|')])
 })
 
 test('a histogram of this server appears for a model and a kind with its first value', () => {

@@ -6,7 +6,7 @@ const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/
 
 /** Metrics of the page, in order. Sample names must be unique, or Prometheus rejects the page. */
 export class Families implements Iterable<PageFamily> {
-  readonly #families: PageFamily[] = []
+  readonly #families = new Set<PageFamily>()
   readonly #taken = new Set<string>()
 
   /** Adds a metric to the page. Returns the reason if that is impossible. */
@@ -17,8 +17,13 @@ export class Families implements Iterable<PageFamily> {
     const names = sampleNames(family)
     if (names.some((name) => this.#taken.has(name))) return 'another metric has this name'
     for (const name of names) this.#taken.add(name)
-    this.#families.push(family)
+    this.#families.add(family)
     return undefined
+  }
+
+  remove(family: PageFamily): void {
+    if (!this.#families.delete(family)) return
+    for (const name of sampleNames(family)) this.#taken.delete(name)
   }
 
   [Symbol.iterator](): Iterator<PageFamily> {

@@ -18,6 +18,8 @@ export interface HandlerMetricsOptions {
   autoDetect: boolean
   /** Makes a metric with the destinations of the current mode. */
   create: (spec: MetricSpec) => MetricFamily
+  /** A detected metric is gone with its last series. */
+  remove: (family: MetricFamily) => void
   warn: (message: string) => void
 }
 
@@ -25,14 +27,19 @@ export interface HandlerMetricsOptions {
 export class HandlerMetrics {
   readonly #options: HandlerMetricsOptions
   readonly #families = new Map<string, MetricFamily>()
+  readonly #declared: ReadonlySet<string>
 
   constructor(options: HandlerMetricsOptions) {
     this.#options = options
+    this.#declared = new Set(options.declared.map(({ name }) => name))
     for (const spec of options.declared) this.#add(spec)
   }
 
-  /** For a declared metric, the declaration overrides kind, unit and dimensions of the message. */
-  record(message: MetricMessage): void {
+  /**
+   * For a declared metric, the declaration overrides kind, unit and dimensions of the message.
+   * @param owner see MetricFamily.series
+   */
+  record(message: MetricMessage, owner: string): void {
     const { dimensions } = message
     const name = clip(message.name)
     const family = this.#families.get(name) ?? this.#detect(message)
@@ -44,12 +51,22 @@ export class HandlerMetrics {
       this.#options.warn(`Metric ${name} must have the dimension ${names[missing]!}; the value is dropped`)
       return
     }
-    const series = family.series([...(values as string[]).map((each) => clip(each)), HOST])
+    const series = family.series([...(values as string[]).map((each) => clip(each)), HOST], owner)
     message.values.forEach((value, index) => {
       if (family.kind === 'counter' && value < 0)
         this.#options.warn(`Counter ${name} must not be negative; the value is dropped`)
       else series.record(value, clip(message.requestIds[index] ?? '', MAX_IDS) || null)
     })
+  }
+
+  /** Removes what nobody else owns. */
+  release(owner: string): void {
+    for (const [name, family] of this.#families) {
+      family.release(owner)
+      if (!family.isEmpty || this.#declared.has(name)) continue
+      this.#families.delete(name)
+      this.#options.remove(family)
+    }
   }
 
   #detect({ name, kind, unit, dimensions }: MetricMessage): MetricFamily | undefined {

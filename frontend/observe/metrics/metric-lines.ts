@@ -13,7 +13,7 @@ type RequestIds = string | null | undefined
 /** A log file of metrics. Bounds its volume at any request rate. */
 export class MetricLines {
   readonly #writer: LineWriter
-  readonly #series: LineSeries[] = []
+  readonly #series = new Set<LineSeries>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(writer: LineWriter) {
@@ -33,8 +33,12 @@ export class MetricLines {
       head: ` - ${escapeControls(`${name}.${unit}`)}:`,
       tail: `|#${escapeControls(pairs.join(','))}|#hostname:${escapeControls(values.at(-1) ?? '')}`,
     })
-    this.#series.push(series)
+    this.#series.add(series)
     return series
+  }
+
+  remove(series: LineSeries): void {
+    this.#series.delete(series)
   }
 
   write(head: string, value: number, tail: string, requestIds: RequestIds): void {
@@ -81,6 +85,11 @@ export class LineSeries {
       this.#held = this.#adds && this.#held !== undefined ? this.#held + value : value
       this.#heldIds = requestIds
     }
+  }
+
+  close(): void {
+    this.flush()
+    this.#lines.remove(this)
   }
 
   flush(): void {

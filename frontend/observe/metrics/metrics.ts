@@ -44,6 +44,8 @@ export class Metrics {
   readonly wanted: WantedMetrics
   readonly #handlers: HandlerMetrics
   readonly #models = new Set<ModelMetrics>()
+  /** Number of live models by owner. */
+  readonly #holders = new Map<string, number>()
   readonly #page = new Families()
   readonly #options: MetricsOptions
   readonly #lines: { server: MetricLines | undefined; handlers: MetricLines | undefined }
@@ -64,6 +66,7 @@ export class Metrics {
       declared: config.model,
       autoDetect,
       create: (spec) => this.#family(spec, this.#lines.handlers),
+      remove: (family) => this.#page.remove(family),
       warn,
     })
     for (const family of ownFamilies(this.#models, this.refusals, options.lostLines)) {
@@ -80,9 +83,26 @@ export class Metrics {
   /** The metrics of one model version. */
   model(name: string, version: string): ModelMetrics {
     const sinks = { server: this.server, handlers: this.#handlers }
-    const metrics = new ModelMetrics(name, version, sinks, (gone) => this.#models.delete(gone))
+    const owners = { name: JSON.stringify([name]), version: JSON.stringify([name, version]) }
+    const metrics = new ModelMetrics(name, version, sinks, owners, (gone) => {
+      this.#models.delete(gone)
+      this.#release(owners.version)
+      this.#release(owners.name)
+    })
     this.#models.add(metrics)
+    for (const owner of [owners.name, owners.version])
+      this.#holders.set(owner, (this.#holders.get(owner) ?? 0) + 1)
     return metrics
+  }
+
+  /** The series of an owner go with the last model that has this name, or this name and version. */
+  #release(owner: string): void {
+    const holders = this.#holders.get(owner)! - 1
+    this.#holders.set(owner, holders)
+    if (holders > 0) return
+    this.#holders.delete(owner)
+    this.server.release(owner)
+    this.#handlers.release(owner)
   }
 
   /** What the page shows. */

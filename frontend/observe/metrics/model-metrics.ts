@@ -49,6 +49,12 @@ export interface MetricSinks {
   readonly handlers: HandlerMetrics
 }
 
+/** The owners of its series: those of requests without a version go with the last version of the name. */
+export interface MetricOwners {
+  readonly name: string
+  readonly version: string
+}
+
 /** The metrics of one model version. */
 export class ModelMetrics {
   readonly name: string
@@ -57,13 +63,23 @@ export class ModelMetrics {
   readonly tally = new Tally()
   /** Reads the model's state; undefined before it runs. */
   state: (() => ModelState) | undefined
-  /** By requested version; `default` when the client named none. */
-  readonly #versions = new Map<string, VersionSeries>()
+  /** By requested version; undefined: the client named none. */
+  readonly #versions = new Map<string | undefined, VersionSeries>()
   readonly #sinks: MetricSinks
+  readonly #owners: MetricOwners
+  /** It is unregistered: nothing that comes late makes a series again. */
+  #isGone = false
   readonly #remove: (metrics: ModelMetrics) => void
 
-  constructor(name: string, version: string, sinks: MetricSinks, remove: (metrics: ModelMetrics) => void) {
+  constructor(
+    name: string,
+    version: string,
+    sinks: MetricSinks,
+    owners: MetricOwners,
+    remove: (metrics: ModelMetrics) => void,
+  ) {
     this.name = name
+    this.#owners = owners
     this.labels = labelText(['model_name', 'model_version'], [name, version])
     this.#sinks = sinks
     this.#remove = remove
@@ -73,18 +89,17 @@ export class ModelMetrics {
     this.state = state
   }
 
-  /**
-   * Removes this server's own metrics of an unregistered model. TorchServe's stay, since counters must not
-   * fall.
-   */
+  /** Removes the metrics of an unregistered version, unless another with its number has taken its place. */
   unwatch(): void {
+    if (this.#isGone) return
+    this.#isGone = true
     this.#remove(this)
   }
 
   /** Counts a request for this model, before it is queued, as TorchServe does. */
   requested(job: CountedJob): void {
     job.gaps = this.tally.gaps
-    this.#version(job).requests.record(1)
+    this.#version(job)?.requests.record(1)
   }
 
   ended(job: CountedJob): void {
@@ -113,6 +128,11 @@ export class ModelMetrics {
     this.#sinks.server.workerLoaded(worker, milliseconds)
   }
 
+  /** Removes the series of a worker that has ended for good. */
+  workerGone(worker: string): void {
+    this.#sinks.server.release(worker)
+  }
+
   /** A worker can serve the request that came `milliseconds` ago, when there was none. */
   woke(milliseconds: number): void {
     this.tally.wake.observe(milliseconds / 1000)
@@ -135,24 +155,25 @@ export class ModelMetrics {
 
   /** Records a metric from a handler. `ModelName` is this model, or a handler could change another one's. */
   reported(message: MetricMessage): void {
+    if (this.#isGone) return
     const { dimensions } = message
     const own = Object.hasOwn(dimensions, 'ModelName') ? { ...dimensions, ModelName: this.name } : dimensions
-    this.#sinks.handlers.record({ ...message, dimensions: own })
+    this.#sinks.handlers.record({ ...message, dimensions: own }, this.#owners.version)
   }
 
   /** Only successful requests count, as in TorchServe. */
   #finished(job: CountedJob, now: number, waited: number): void {
-    const { latency, queue } = this.#version(job)
-    latency.record(round((now - job.createdAt) * 1000))
-    queue.record(round(waited * 1000))
+    const series = this.#version(job)
+    series?.latency.record(round((now - job.createdAt) * 1000))
+    series?.queue.record(round(waited * 1000))
     this.#sinks.server.queueTime.record(round(waited))
   }
 
-  #version({ request }: CountedJob): VersionSeries {
-    const asked = request.modelVersion ?? 'default'
+  #version({ request: { modelVersion: asked } }: CountedJob): VersionSeries | undefined {
     let series = this.#versions.get(asked)
-    if (series === undefined) {
-      series = this.#sinks.server.version(this.name, asked)
+    if (series === undefined && !this.#isGone) {
+      const owner = asked === undefined ? this.#owners.name : this.#owners.version
+      series = this.#sinks.server.version(this.name, asked ?? 'default', owner)
       this.#versions.set(asked, series)
     }
     return series

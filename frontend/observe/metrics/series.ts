@@ -29,6 +29,11 @@ export class Series {
     this.#lines?.record(value, requestIds)
   }
 
+  /** It is removed: writes what its log lines hold back. */
+  close(): void {
+    this.#lines?.close()
+  }
+
   samples(name: string): Iterable<Sample> {
     return this.#distribution === undefined
       ? [{ name, labels: this.labels, value: this.#value }]

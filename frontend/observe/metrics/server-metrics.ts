@@ -41,17 +41,24 @@ export class ServerMetrics {
     else this.#requests5xx.record(1)
   }
 
-  version(model: string, version: string): VersionSeries {
+  /** @param owner see MetricFamily.series */
+  version(model: string, version: string, owner: string): VersionSeries {
+    const series = (name: string): Series => this.#ownedSeries(owner, name, model, version)
     return {
-      requests: this.#series('ts_inference_requests_total', model, version),
-      latency: this.#series('ts_inference_latency_microseconds', model, version),
-      queue: this.#series('ts_queue_latency_microseconds', model, version),
+      requests: series('ts_inference_requests_total'),
+      latency: series('ts_inference_latency_microseconds'),
+      queue: series('ts_queue_latency_microseconds'),
     }
   }
 
   /** `worker` is `W-9000-echo_1.0`. */
   workerLoaded(worker: string, milliseconds: number): void {
-    this.#series('WorkerLoadTime', worker, 'Host').record(Math.round(milliseconds))
+    this.#ownedSeries(worker, 'WorkerLoadTime', worker, 'Host').record(Math.round(milliseconds))
+  }
+
+  /** Removes what nobody else owns. @param owner a model, a version, or a worker */
+  release(owner: string): void {
+    for (const family of this.#families.values()) family.release(owner)
   }
 
   /** Records a measurement of the machine, or of its `device`. */
@@ -61,8 +68,12 @@ export class ServerMetrics {
   }
 
   #series(name: string, ...values: string[]): Series {
+    return this.#ownedSeries(undefined, name, ...values)
+  }
+
+  #ownedSeries(owner: string | undefined, name: string, ...values: string[]): Series {
     const family = this.#families.get(name)
-    if (family?.labelNames.length === values.length + 1) return family.series([...values, HOST])
+    if (family?.labelNames.length === values.length + 1) return family.series([...values, HOST], owner)
     if (family !== undefined) {
       this.#warn(
         `Metric ${name} must have ${values.length + 1} dimensions in metrics_config, the last of them the host; it is left out`,
