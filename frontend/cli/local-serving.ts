@@ -31,6 +31,7 @@ export function localEntries(origin: string, port: number, own: Readonly<Record<
     grpc_management_address: '127.0.0.1',
     grpc_management_port: '0',
     disable_token_authorization: 'true',
+    cors_allowed_origin: 'loopback',
     default_workers_per_model: '1',
     ...own,
   }

@@ -270,17 +270,23 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   corsAllowedOrigin: optional(
     'cors_allowed_origin',
     HEADER_VALUE,
-    'Header access-control-allow-origin of every response.',
+    'Header access-control-allow-origin of every response: `*` or an origin. Of several, separated by commas, a response has the one that sent the request; `loopback` is every page of this machine.',
   ),
   corsAllowedMethods: optional(
     'cors_allowed_methods',
     HEADER_VALUE,
-    'Header access-control-allow-methods of every response.',
+    'Header access-control-allow-methods of every response. Unset: of preflight requests only, with the method that they ask for.',
   ),
   corsAllowedHeaders: optional(
     'cors_allowed_headers',
     HEADER_VALUE,
-    'Header access-control-allow-headers of every response.',
+    'Header access-control-allow-headers of every response. Unset: of preflight requests only, with the headers that they ask for.',
+  ),
+  corsExposedHeaders: optional(
+    'cors_exposed_headers',
+    HEADER_VALUE,
+    'Header access-control-expose-headers of every response: the headers that pages may read, such as `x-request-id`.',
+    OURS,
   ),
   enableEnvvarsConfig: key(
     'enable_envvars_config',

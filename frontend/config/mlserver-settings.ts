@@ -85,12 +85,9 @@ export async function readMlserverSettings(
 function inert(given: Settings): [key: string, what: string][] {
   const unknown = Object.keys(given).filter((key) => !UNDERSTOOD.has(key))
   const found = unknown.map((key): [string, string] => [key, key])
-  const { metrics_endpoint: endpoint, cors_settings: cors } = given
+  const { metrics_endpoint: endpoint } = given
   if (endpoint !== undefined && endpoint !== null && endpoint !== DEFAULTS['metrics_endpoint'])
     found.push(['metrics_endpoint', 'a metrics_endpoint other than /metrics'])
-  const origins = (cors as { allow_origins?: unknown } | null | undefined)?.allow_origins
-  if (Array.isArray(origins) && origins.length > 1)
-    found.push(['cors_settings', 'cors_settings.allow_origins after the first'])
   return found
 }
 
@@ -175,12 +172,12 @@ const UNLIMITED = 2_147_483_647
 
 function* corsKeys(cors: unknown): Generator<[name: string, text: string, key: string]> {
   if (typeof cors !== 'object' || cors === null) return
-  const { allow_origins, allow_methods, allow_headers } = cors as Settings
+  const { allow_origins, allow_methods, allow_headers, expose_headers } = cors as Settings
   const list = (value: unknown): string => (Array.isArray(value) ? value.map(said).join(',') : '')
-  // The header access-control-allow-origin holds one origin or `*`, never a list.
-  yield ['cors_allowed_origin', Array.isArray(allow_origins) ? said(allow_origins[0]) : '', 'cors_settings']
+  yield ['cors_allowed_origin', list(allow_origins), 'cors_settings']
   yield ['cors_allowed_methods', list(allow_methods ?? ['GET']), 'cors_settings']
   yield ['cors_allowed_headers', list(allow_headers), 'cors_settings']
+  yield ['cors_exposed_headers', list(expose_headers), 'cors_settings']
 }
 
 function bracketed(host: string): string {

@@ -313,10 +313,11 @@ export interface Settings {
    * Absolute path of the folder for unpacked models, sockets and the pid file. From TEMP, else the system's.
    */
   readonly tempDir: string
-  /** CORS headers; sent with every response when set. */
+  /** CORS headers, see edge/http/cors.ts. */
   readonly corsAllowedOrigin: string | undefined
   readonly corsAllowedMethods: string | undefined
   readonly corsAllowedHeaders: string | undefined
+  readonly corsExposedHeaders: string | undefined
 
   /** Whether TS_<KEY> environment variables override file and flags. */
   readonly enableEnvvarsConfig: boolean

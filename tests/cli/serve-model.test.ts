@@ -187,6 +187,29 @@ test('of a worker that died it says so, and that it serves again', async () => {
   expect(await served.stop()).toBe(0)
 })
 
+test('pages of this machine may use what it serves, and pages of others may not', async () => {
+  const folder = tempDir()
+  writeFileSync(join(folder, 'handler.mjs'), 'export const handle = (requests) => requests.map(() => "x")\n')
+  const served = new Serve(['.', '--name', 'words'], { folder })
+  await served.wrote('is ready on')
+  const [, address] = /is ready on (\S+)\. /.exec(served.output)!
+  const preflight = async (origin: string) => {
+    const headers = {
+      origin,
+      'access-control-request-method': 'POST',
+      'access-control-request-headers': 'content-type',
+    }
+    const { status, headers: got } = await fetch(`${address}/v2/models/words/infer`, {
+      method: 'OPTIONS',
+      headers,
+    })
+    return [status, got.get('access-control-allow-origin'), got.get('access-control-allow-headers')]
+  }
+  expect(await preflight('http://localhost:5173')).toEqual([200, 'http://localhost:5173', 'content-type'])
+  expect((await preflight('https://app.example.com'))[0]).toBe(403)
+  expect(await served.stop()).toBe(0)
+})
+
 test('a handler that cannot load ends the command with the cause', async () => {
   const folder = tempDir()
   writeFileSync(join(folder, 'handler.ts'), "throw new Error('no luck')\n")

@@ -5,7 +5,6 @@ import { type Operation, OPERATIONS } from '../../../common/openai/operations.ts
 import { readRequest } from '../../../common/openai/request.ts'
 import { readDecoded } from '../../edge/http/decoded-body.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
-import { baseHeaders } from '../../edge/http/reply-headers.ts'
 import { clientHeaders } from '../../edge/http/request-headers.ts'
 import { EventStream } from '../../edge/http/sse.ts'
 import { Job } from '../../jobs/job.ts'
@@ -26,13 +25,11 @@ import { mapText } from './text-mapping.ts'
 export const openai: RestDialect = { handle, paths: openaiPaths, refuse }
 
 function handle(exchange: Exchange): boolean {
-  const { req } = exchange
   const route = routeOf(exchange)
   if (route === undefined) return false
   const events = eventsOf(exchange)
   try {
-    if (req.method === 'OPTIONS') preflight(exchange)
-    else answer(exchange, events, route)
+    answer(exchange, events, route)
   } catch (thrown) {
     failReply(events, ServeError.from(thrown))
   }
@@ -92,15 +89,6 @@ function answer(exchange: Exchange, events: EventStream, route: OpenAIRoute): vo
 function sendModels({ models, reply }: Exchange, model: string | undefined): void {
   const json = model === undefined ? modelList(models.statuses()) : modelObject(models.status(model))
   answerJson(reply, 200, Buffer.from(JSON.stringify(json)))
-}
-
-/** Answers a browser's preflight request, which has no token, with the configured CORS headers. */
-function preflight(exchange: Exchange): void {
-  const { reply, requestId, req } = exchange
-  exchange.admit(req.headers.authorization === undefined ? undefined : 'inference')
-  const headers = baseHeaders(requestId, reply.keepsAlive(200))
-  headers.push('content-type', 'text/plain', 'allow', 'GET, POST, OPTIONS')
-  reply.answer(200, headers, Buffer.alloc(0))
 }
 
 function submit(

@@ -3,7 +3,6 @@ import Koa from 'koa'
 import type { IncomingMessage } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
 import type { Scope } from '../../auth/principal.ts'
-import { addCors } from '../../edge/http/reply-headers.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 import { audited, type AuditSubject } from '../../edge/http/audited.ts'
@@ -64,7 +63,7 @@ const answer: Koa.Middleware = async (ctx, next) => {
     return
   }
   const headers = commonHeaders(exchange.requestId, reply.keepsAlive(ctx.status))
-  addCors(headers, state.cors)
+  state.cors.addTo(headers, exchange.req)
   for (let i = 0; i < headers.length; i += 2) ctx.set(headers[i]!, headers[i + 1]!)
   exchange.answered(ctx.status)
 }

@@ -57,6 +57,7 @@ export function createApp(
         exchange.admit(state.listener === 'metrics' ? undefined : 'any')
         throw exchange.target.error
       }
+      if (state.cors.answered(exchange)) return
       for (const handler of handlers) if (handler.handle(exchange)) return
       otherwise(exchange)
     } catch (thrown) {

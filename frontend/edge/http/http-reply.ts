@@ -5,7 +5,6 @@ import type { AbandonReason } from '../../jobs/job.ts'
 import { ChunkWriter, endWith, type Frame, latin1 } from './chunk-writer.ts'
 import { type LiveReply, UNREAD_LIMIT_MS } from './connection.ts'
 import type { Exchange } from './exchange.ts'
-import { addCors } from './reply-headers.ts'
 import { LINGER_MS, skipBody } from './unwanted-body.ts'
 
 /**
@@ -144,7 +143,7 @@ export class HttpReply implements LiveReply {
     if (meant !== undefined) head.push('x-hint', `did you mean the model ${meant}?`)
     exchange.answered(status)
     head.push('content-type', 'application/json', 'content-length', String(body.length))
-    addCors(head, exchange.state.cors)
+    exchange.state.cors.addTo(head, exchange.req)
     // Otherwise a reason phrase of the handler that Node refused would stay set.
     exchange.res.writeHead(status, reason ?? STATUS_CODES[status] ?? '', head)
     endAfterUpload(exchange, body)
@@ -156,8 +155,8 @@ export class HttpReply implements LiveReply {
   }
 
   #writeHead(status: number, headers: string[], reason: string | undefined): void {
-    const { res, state } = this.exchange
-    if (state.cors.length > 0) addCors(headers, state.cors)
+    const { res, req, state } = this.exchange
+    state.cors.addTo(headers, req)
     try {
       if (!isFinalStatus(status)) throw new RangeError(`Status ${status}`)
       if (reason === undefined) res.writeHead(status, headers)

@@ -155,7 +155,7 @@ function addressOf(listener: ListenerKind, settings: PageSettings): ListenAddres
 }
 
 /** The host of an origin, and the place as `Host` would have it; undefined: it is no site's. */
-function pageOf(origin: string): (Host & { place: string }) | undefined {
+export function pageOf(origin: string): (Host & { place: string }) | undefined {
   const place = /^https?:\/\/(.+)$/.exec(origin)?.[1]
   const host = place === undefined ? undefined : parseHost(place)
   return place === undefined || host === undefined || host.kind === 'other' ? undefined : { ...host, place }

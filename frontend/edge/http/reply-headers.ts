@@ -58,11 +58,3 @@ export function addHandlerHeaders(flat: string[], head: ReplyHead, manages: bool
   if (isPage && (manages || policy === undefined)) policy = STILL_PAGE
   if (policy !== undefined) flat.push(CONTENT_SECURITY_POLICY, policy)
 }
-
-/** Adds the CORS headers that the handler has not set. */
-export function addCors(flat: string[], cors: readonly string[]): void {
-  const set = flat.filter((_text, i) => i % 2 === 0).map((name) => name.toLowerCase())
-  for (let i = 0; i < cors.length; i += 2) {
-    if (!set.includes(cors[i]!)) flat.push(cors[i]!, cors[i + 1]!)
-  }
-}

@@ -14,6 +14,7 @@ import type { Principal } from '../../auth/principal.ts'
 import type { CutWarnings } from '../cut-warnings.ts'
 import type { HeldBytes } from '../held-bytes.ts'
 import type { BareAnswer } from './bare-answer.ts'
+import { Cors, type CorsSettings } from './cors.ts'
 import type { Exchange } from './exchange.ts'
 import type { ListenerKind } from './listener-kind.ts'
 import { PageCheck, type PageSettings } from './page-check.ts'
@@ -66,11 +67,9 @@ type RestSettings = Pick<
   | 'minFreeDisk'
   | 'openInferenceProtocol'
   | 'openInferenceGzip'
-  | 'corsAllowedOrigin'
-  | 'corsAllowedMethods'
-  | 'corsAllowedHeaders'
   | 'metricsRequireToken'
 > &
+  CorsSettings &
   PageSettings
 
 /** The part of a pino logger that is used here. */
@@ -106,8 +105,7 @@ export interface RestState extends Omit<RestDeps, keyof Operations> {
   formExplained: boolean
   /** Names requests in traces; undefined: by their method alone. */
   readonly routes: Routes | undefined
-  /** CORS headers, flat: name, value, name, value. */
-  readonly cors: readonly string[]
+  readonly cors: Cors
 }
 
 /** Finds the template of a path: `/models/{model_name}`. */
@@ -135,17 +133,6 @@ export function createState(
     draining: false,
     formExplained: false,
     routes,
-    cors: corsHeaders(deps.settings),
+    cors: new Cors(deps.settings),
   }
-}
-
-function corsHeaders(settings: RestSettings): string[] {
-  const flat: string[] = []
-  const add = (name: string, value: string | undefined): void => {
-    if (value !== undefined) flat.push(name, value)
-  }
-  add('access-control-allow-origin', settings.corsAllowedOrigin)
-  add('access-control-allow-methods', settings.corsAllowedMethods)
-  add('access-control-allow-headers', settings.corsAllowedHeaders)
-  return flat
 }

@@ -40,6 +40,8 @@ export interface RigOptions {
   enableModelApi?: boolean
   openInferenceProtocol?: boolean
   cors?: string
+  corsAllowedHeaders?: string
+  corsExposedHeaders?: string
   /** With tokens on, a request needs `Bearer <kind>`. */
   tokens?: boolean
   address?: ListenAddress
@@ -103,7 +105,8 @@ export async function startRig(
       openInferenceGzip: true,
       corsAllowedOrigin: cors,
       corsAllowedMethods: undefined,
-      corsAllowedHeaders: undefined,
+      corsAllowedHeaders: options.corsAllowedHeaders,
+      corsExposedHeaders: options.corsExposedHeaders,
       metricsRequireToken: options.metricsRequireToken ?? false,
       ...pageSettings(address),
       ...(tokens && { disableTokenAuthorization: false }),

@@ -1,0 +1,92 @@
+import type { IncomingMessage } from 'node:http'
+import { isLoopbackHost } from '../../../common/loopback.ts'
+import type { Settings } from '../../config/settings.ts'
+import type { Exchange } from './exchange.ts'
+import { pageOf } from './page-check.ts'
+import { baseHeaders } from './reply-headers.ts'
+
+export type CorsSettings = Pick<
+  Settings,
+  'corsAllowedOrigin' | 'corsAllowedMethods' | 'corsAllowedHeaders' | 'corsExposedHeaders'
+>
+
+/** The item of cors_allowed_origin for every page of this machine. */
+const LOOPBACK = 'loopback'
+
+/**
+ * The headers with which browsers let pages of other origins use a server
+ * (https://fetch.spec.whatwg.org/#http-cors-protocol).
+ */
+export class Cors {
+  readonly #origins: readonly string[]
+  readonly #methods: string | undefined
+  readonly #headers: string | undefined
+  readonly #exposed: string | undefined
+  readonly #isOff: boolean
+
+  constructor(settings: CorsSettings) {
+    const { corsAllowedOrigin, corsAllowedMethods, corsAllowedHeaders, corsExposedHeaders } = settings
+    this.#origins = corsAllowedOrigin?.split(',').map((each) => each.trim()) ?? []
+    this.#methods = corsAllowedMethods
+    this.#headers = corsAllowedHeaders
+    this.#exposed = corsExposedHeaders
+    this.#isOff =
+      this.#origins.length === 0 &&
+      [this.#methods, this.#headers, this.#exposed].every((each) => each === undefined)
+  }
+
+  /** Adds the headers of a response that its handler has not set. `flat` is name, value, name, value. */
+  addTo(flat: string[], request: IncomingMessage): void {
+    if (this.#isOff) return
+    const preflight = this.#preflightOf(request)
+    const own = [
+      ...this.#origin(request.headers.origin),
+      ['access-control-allow-methods', this.#methods ?? preflight?.method],
+      ['access-control-allow-headers', this.#headers ?? preflight?.headers],
+      ['access-control-expose-headers', this.#exposed],
+    ] as const
+    const set = flat.filter((_text, i) => i % 2 === 0).map((name) => name.toLowerCase())
+    for (const [name, value] of own) if (value !== undefined && !set.includes(name)) flat.push(name, value)
+  }
+
+  /**
+   * Answers the request with which a browser asks whether a page may send another one; it has no token.
+   * @returns false: it is no such request, or no page is allowed any
+   * @throws ServeError PAYLOAD_TOO_LARGE, SHUTTING_DOWN
+   */
+  answered(exchange: Exchange): boolean {
+    if (this.#preflightOf(exchange.req) === undefined) return false
+    exchange.admit(undefined)
+    exchange.reply.answer(
+      200,
+      baseHeaders(exchange.requestId, exchange.reply.keepsAlive(200)),
+      Buffer.alloc(0),
+    )
+    return true
+  }
+
+  #preflightOf({ method, headers }: IncomingMessage): { method: string; headers?: string } | undefined {
+    const asked = headers['access-control-request-method']
+    if (method !== 'OPTIONS' || headers.origin === undefined || asked === undefined) return undefined
+    if (this.#origins.length === 0) return undefined
+    return { method: asked, headers: headers['access-control-request-headers'] }
+  }
+
+  /** A single origin is in every response, as in TorchServe; of several, the one that asks. */
+  #origin(origin: string | undefined): [name: string, value: string | undefined][] {
+    const [only, ...others] = this.#origins
+    if (only === undefined) return []
+    if (others.length === 0 && only !== LOOPBACK) return [['access-control-allow-origin', only]]
+    const isAllowed = origin !== undefined && this.#allows(origin.toLowerCase())
+    return [
+      ['access-control-allow-origin', isAllowed ? origin : undefined],
+      ['vary', 'Origin'],
+    ]
+  }
+
+  #allows(origin: string): boolean {
+    const items = this.#origins.map((each) => each.toLowerCase())
+    if (items.includes('*') || items.includes(origin)) return true
+    return items.includes(LOOPBACK) && isLoopbackHost(pageOf(origin)?.name ?? '')
+  }
+}
