@@ -9,7 +9,7 @@ import type { OpenRequest } from '../common/server-events.ts'
 import type { GrpcDialect } from './dialects/grpc-dialect.ts'
 import type { ModelDescription } from './models/operations.ts'
 import type { ReplaceableModels } from './models/repository.ts'
-import type { LogFiles } from './observe/logs/log-files.ts'
+import type { Logs } from './observe/logs/log-files.ts'
 import type { LogTail } from './observe/logs/log-tail.ts'
 
 /** Starts a server; implemented by `startServer` in server.ts. */
@@ -17,8 +17,8 @@ export type StartServer = (settings: Settings, options: StartOptions) => Promise
 
 export interface StartOptions {
   log: Logger
-  /** Files for access log and metrics; absent: neither is written. */
-  logFiles?: LogFiles
+  /** Where access log, audit log and metrics go; absent: they are not written. */
+  logFiles?: Logs
   /** Where `log` also goes: its lost lines are a metric. */
   console?: { readonly lost: number }
   /** The keys and where their values came from, for GET /configuration; absent: it shows none. */

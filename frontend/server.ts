@@ -16,7 +16,7 @@ import type { Listeners } from './listeners.ts'
 import { MODEL_LOGGER, type Logger } from './observe/logs/logger.ts'
 import { AccessLog } from './observe/logs/access-log.ts'
 import { AuditLog } from './observe/logs/audit-log.ts'
-import type { LogFiles } from './observe/logs/log-files.ts'
+import type { Logs } from './observe/logs/log-files.ts'
 import { Metrics } from './observe/metrics/metrics.ts'
 import { NO_METRICS, readMetricsConfig, type MetricsConfig } from './observe/metrics/metrics-config.ts'
 import { startTracing } from './observe/traces/start.ts'
@@ -102,7 +102,7 @@ function unsentBytes(models: readonly Model[]): number {
 class Server implements RunningServer {
   readonly #settings: Settings
   readonly #log: Logger
-  readonly #logFiles: LogFiles
+  readonly #logFiles: Logs
   readonly #metrics: Metrics
   readonly #jobs: JobIndex
   readonly #system: SystemMetrics

@@ -178,6 +178,7 @@ function settingsFor({ path, name }: Model, { port, verbose }: Flags): StartSett
     // Large weights on a slow disk; the user sees that it loads, and can end it.
     default_startup_timeout: '600',
     log_files: 'none',
+    log_console: verbose === true ? 'access_log,ts_log,model_log' : 'ts_log,model_log',
     log_level: verbose === true ? 'info' : 'warn',
   })
   const loaded = buildSettings({ file: [], flags, env: process.env })

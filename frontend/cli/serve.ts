@@ -7,7 +7,13 @@ import { SnapshotStore } from '../config/snapshot-store.ts'
 import type { Settings } from '../config/settings.ts'
 import { createLogger, type ServerLog } from '../observe/logs/logger.ts'
 import type { ConsoleWriter } from '../observe/logs/console-writer.ts'
-import { endLogFiles, openLogFiles, reopenLogFiles, type LogFiles } from '../observe/logs/log-files.ts'
+import {
+  ConsoleLogs,
+  endLogFiles,
+  openLogFiles,
+  reopenLogFiles,
+  type LogFiles,
+} from '../observe/logs/log-files.ts'
 import type { RunningServer, StartServer } from '../server-api.ts'
 import { describeFailure, failureDetail, machineHint } from './describe-failure.ts'
 import type { CliFlags } from './flags.ts'
@@ -91,6 +97,7 @@ class ServingProcess {
   readonly #console: ConsoleWriter
   readonly #log: ServerLog
   #logFiles: LogFiles = {}
+  #consoleLogs: ConsoleLogs | undefined
   #server: RunningServer | undefined
   #entry: ServerEntry | undefined
 
@@ -98,8 +105,8 @@ class ServingProcess {
     this.#serving = serving
     this.#reporter = reporter
     this.#console = console
-    const { logLevel, logFormat } = serving.loaded.settings
-    this.#log = createLogger({ level: logLevel, format: logFormat, console })
+    const { logLevel, logFormat, logConsole } = serving.loaded.settings
+    this.#log = createLogger({ level: logLevel, format: logFormat, console, onConsole: logConsole })
   }
 
   /** @returns the exit status. @throws errors of the start */
@@ -137,7 +144,7 @@ class ServingProcess {
       this.#server = await startServer(settings, {
         log: this.#log.log,
         configuration: () => shownSettings(loaded),
-        logFiles: this.#logFiles,
+        logFiles: this.#consoleLogs?.logs,
         console: this.#console,
         logTail: this.#log.tail,
         signal: stop.signal,
@@ -168,6 +175,7 @@ class ServingProcess {
       process.off('uncaughtException', this.#onCrash)
       stop.unwatch()
       unwatch()
+      this.#consoleLogs?.flush()
       this.#log.end()
       await endLogFiles(this.#logFiles)
     }
@@ -186,6 +194,7 @@ class ServingProcess {
   #openLogFiles(): void {
     this.#logFiles = openLogFiles(this.#serving.loaded.settings, (message) => this.#log.log.warn(message))
     this.#log.addFiles(this.#logFiles)
+    this.#consoleLogs = new ConsoleLogs(this.#logFiles, this.#serving.loaded.settings, this.#console)
     this.#console.warn = (message) => this.#log.log.warn(message)
   }
 
@@ -223,6 +232,7 @@ class ServingProcess {
   #endNow(status: number): void {
     void this.#server?.kill()
     this.#entry?.remove()
+    this.#consoleLogs?.flush()
     process.exit(status)
   }
 }

@@ -241,6 +241,13 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
     'Which log files are written; `none` for none.',
     OURS,
   ),
+  logConsole: key(
+    'log_console',
+    wordList(...LOG_FILES),
+    LOG_FILES.filter((name) => name !== 'audit_log').join(','),
+    'Which logs go to stdout, whether or not they are in a file; `none` for none. The default is TorchServe’s.',
+    OURS,
+  ),
   logKeepBytes: key(
     'log_keep_bytes',
     integer(0, Number.MAX_SAFE_INTEGER),

@@ -14,7 +14,7 @@ import {
   withAdvice,
   type LastSnapshot,
 } from './last-snapshot.ts'
-import { readLogConfig } from './log-config.ts'
+import { log4jFile, readLogConfig } from './log-config.ts'
 import { isAgentsStore, readMlserverSettings } from './mlserver-settings.ts'
 import { chooseModels, type ModelSource } from './model-source.ts'
 import { parseProperties, type Entry, type Environment } from './properties.ts'
@@ -55,8 +55,8 @@ export async function loadSettings(
   env: Environment = process.env,
 ): Promise<StartSettings> {
   const warnings: string[] = []
-  const logEntries = flags.logConfig === undefined ? [] : await readLogConfig(flags.logConfig, warnings)
   const file = await readConfigFile(flags, env)
+  const logEntries = await logSettings(flags, file ?? [], env, warnings)
   const last = await lastSnapshot(flags, env, logEntries)
   const base = file === undefined && last !== undefined ? settingsToTake(last, warnings) : []
   const given = { base, file: file ?? [], flags: [...flagEntries(flags), ...logEntries], env }
@@ -126,6 +126,22 @@ function namedFile({ tsConfig }: ConfigFlags, env: Environment): { by: string; p
   const fromEnv = env['TS_CONFIG_FILE']
   if (fromEnv !== undefined && fromEnv !== '') return { by: 'TS_CONFIG_FILE', path: fromEnv }
   return tsConfig === undefined ? undefined : { by: '--ts-config', path: tsConfig }
+}
+
+/** As in TorchServe, the flag comes before what `vmargs` names, which need not be there. */
+async function logSettings(
+  { logConfig }: ConfigFlags,
+  file: readonly Entry[],
+  env: Environment,
+  warnings: string[],
+): Promise<Entry[]> {
+  if (logConfig !== undefined) return readLogConfig(logConfig, warnings, env)
+  const named = log4jFile(file)
+  if (named === undefined) return []
+  return readLogConfig(named.text, warnings, env, `vmargs, ${named.origin}`).catch((error: unknown) => {
+    warnings.push(ServeError.from(error).message)
+    return []
+  })
 }
 
 /** Undefined: no file is named, and there is no config.properties. */

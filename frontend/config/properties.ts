@@ -29,11 +29,11 @@ export function parseProperties(text: string, path: string, env: Environment | u
   return entries
 }
 
-/** Makes arbitrary text fit one line of a message: escapes control characters, cuts at 120 characters. */
-export function oneLine(text: string): string {
+/** Makes arbitrary text fit one line of a message: escapes control characters, and cuts it. */
+export function oneLine(text: string, most = 120): string {
   const visible = text.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, (letter) => JSON.stringify(letter).slice(1, -1))
   const plain = visible.replace(/[\u007f-\u009f\u2028\u2029]/g, '?')
-  return plain.length > 120 ? `${plain.slice(0, 120)}...` : plain
+  return plain.length > most ? `${plain.slice(0, most)}...` : plain
 }
 
 function properties(text: string, path: string): Properties {

@@ -301,6 +301,8 @@ export interface Settings {
   readonly metricsLocation: string
   /** Ours: log files to write. Key log_files, default all. */
   readonly logFiles: readonly LogFileName[]
+  /** Ours: logs that also go to stdout. Key log_console, default TorchServe's: all but audit_log. */
+  readonly logConsole: readonly LogFileName[]
   /** Ours: bytes that the rolled files of one log may have. Key log_keep_bytes, default 1 GiB. */
   readonly logKeepBytes: number
   /** Ours: key log_level; `debug` if TorchServe's key debug is true. Default info. */

@@ -107,20 +107,39 @@ test('a log config is YAML or JSON, and beats LOG_LOCATION', async () => {
   })
 })
 
-test('a log4j2 file ends as a warning, and as an error where it is missing', async () => {
+test('a log4j2 file is read, also the one that vmargs name, and is an error where it is missing', async () => {
   const missing = loadSettings({ logConfig: 'log4j2.xml' }, {})
   await expect(missing).rejects.toMatchObject({ code: 'CONFIG', message: expect.stringContaining('ENOENT') })
-  writeFileSync('log4j2.xml', '<Configuration/>')
-  const { warnings } = await loadSettings({ logConfig: 'log4j2.xml' }, {})
-  expect(warnings).toEqual([expect.stringContaining('log4j2')])
+  writeFileSync('log4j2.xml', LOG4J)
+  const read = { logLevel: 'error', logConsole: ['ts_log', 'model_log'], logFiles: ['audit_log'] }
+  const { settings, warnings } = await loadSettings({ logConfig: 'log4j2.xml' }, {})
+  expect(settings).toMatchObject(read)
+  expect(warnings).toEqual(['log4j2.xml (from --log-config): not read: loggers io.netty'])
+  writeFileSync('vm.properties', 'vmargs=-Xmx1g -Dlog4j.configurationFile=file://log4j2.xml -Xss1m')
+  expect((await loadSettings({ tsConfig: 'vm.properties' }, {})).settings).toMatchObject(read)
+  writeFileSync('none.properties', 'vmargs=-Dlog4j.configurationFile=none.xml')
+  const none = await loadSettings({ tsConfig: 'none.properties' }, {})
+  expect(none.warnings[0]).toMatch(/^none\.xml \(from vmargs, none\.properties:1\) cannot be read: ENOENT/)
+  for (const text of ['<Configuration>', '<log4j/>']) {
+    writeFileSync('bad.xml', text)
+    await expect(loadSettings({ logConfig: 'bad.xml' }, {})).rejects.toMatchObject({ code: 'CONFIG' })
+  }
 })
+
+const LOG4J = `<Configuration>
+  <Appenders><Console name="out"/></Appenders>
+  <Loggers>
+    <Logger name="io.netty" level="error"/>
+    <Root level="error"><AppenderRef ref="out"/></Root>
+  </Loggers>
+</Configuration>`
 
 test.each([
   ['level: loud', 'log_level must be one of debug, info, warn, error, found loud'],
   ['colour: red', 'colour is not supported'],
   ['__proto__: red', '__proto__ is not supported'],
   ['level: 3', 'level must be a string'],
-  ['- a', 'the file must be a map with the fields level, location, metricsLocation, format, files'],
+  ['- a', 'the file must be a map with the fields level, location, metricsLocation, format, files, console'],
   ['a: [', 'bad.yaml (from --log-config): '],
 ])('a log config that says %j is one clear line', async (text, message) => {
   writeFileSync('bad.yaml', text)

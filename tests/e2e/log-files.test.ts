@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, renameSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { once } from 'node:events'
-import { expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { COUNT, countBody, countInput, ECHO } from '../support/count.ts'
 import { call, inferenceClient, managementClient, readAll } from '../support/grpc-clients.ts'
 import { RawRequest, rawRequest } from '../support/raw-http.ts'
@@ -212,4 +212,42 @@ test('with the last line in a file the server has ended: nothing is lost by a st
   expect(requests).toHaveLength(50)
   expect(lines(server, 'access_log').filter((line) => line.includes('/predictions/'))).toHaveLength(50)
   expect(lines(server, 'ts_log').at(-1)).toMatch(/Stopped$/)
+})
+
+describe('stdout has', () => {
+  async function asked(config: Record<string, string>): Promise<Server> {
+    const server = await startServer({ models: [METER], config })
+    await server.ready('meter')
+    await rawRequest(server.ports.inference, '/predictions/meter', { body: 'x' })
+    return server
+  }
+
+  test('all logs of TorchServe by default, in the format of its console', async () => {
+    const server = await asked({ log_console: '' })
+    for (const [logger, message] of [
+      ['ACCESS_LOG', `${PEER} "POST /predictions/meter HTTP/1\\.1" 200 \\d+`],
+      ['TS_METRICS', 'QueueTime\\.Milliseconds:.*\\|#.*'],
+      ['MODEL_METRICS', 'PredictionTime\\.\\w+:.*\\|#.*'],
+    ] as const)
+      await server.lines(new RegExp(`^${TIME} \\[INFO \\] main ${logger} - ${message}$`))
+  })
+
+  test('as JSON with log_format=json, of a log without a file too', async () => {
+    const server = await asked({ log_format: 'json', log_files: 'none', log_console: 'access_log' })
+    const [line] = await server.lines('POST /predictions/meter ')
+    expect(JSON.parse(line!)).toEqual({
+      level: 30,
+      time: expect.any(String),
+      thread: 'main',
+      logger: 'ACCESS_LOG',
+      msg: expect.stringMatching(/^\/127\.0\.0\.1:\d+ "POST \/predictions\/meter HTTP\/1\.1" 200 \d+$/),
+    })
+  })
+
+  test('only the logs of log_console, whatever came before the end', async () => {
+    const server = await asked({ log_console: 'ts_log' })
+    expect(await server.stop()).toBe(0)
+    expect(lines(server, 'access_log')).not.toEqual([])
+    expect(server.output.filter((line) => /ACCESS_LOG|TS_METRICS|MODEL_LOG/.test(line))).toEqual([])
+  })
 })

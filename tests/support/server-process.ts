@@ -200,6 +200,8 @@ function spawnCli(options: PlacedOptions): ChildProcess {
     grpc_inference_port: 0,
     grpc_management_port: 0,
     default_workers_per_model: 1,
+    // Tests look for lines of the server and of handlers; the other logs are in their files.
+    log_console: 'ts_log,model_log',
     ...options.config,
   }
   const file = join(folder, 'config.properties')

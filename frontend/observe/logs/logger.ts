@@ -16,6 +16,8 @@ export interface LogOptions {
   format: 'text' | 'json'
   /** Where `log` also goes; its owner ends it. Undefined: only to files. */
   console: LineWriter | undefined
+  /** Which of the two logs the console gets. Default: both. */
+  onConsole?: readonly string[]
 }
 
 /** Files that the log goes to. Their owner ends them. */
@@ -45,6 +47,7 @@ export interface ServerLog {
  */
 export function createLogger(options: LogOptions): ServerLog {
   const text = options.format === 'text'
+  const { onConsole = ['ts_log', 'model_log'] } = options
   let targets: LogTargets = {}
   let ended = false
   const tail = new LogTail()
@@ -52,9 +55,10 @@ export function createLogger(options: LogOptions): ServerLog {
     if (ended) return
     tail.add(json)
     const line = text ? formatLogLine(json) : json
-    lineConsole?.write(line)
+    const isOfModel = json.includes(MODEL_FIELD)
+    if (onConsole.includes(isOfModel ? 'model_log' : 'ts_log')) lineConsole?.write(line)
     targets.ts_log?.write(line)
-    if (targets.model_log !== undefined && json.includes(MODEL_FIELD)) targets.model_log.write(line)
+    if (isOfModel) targets.model_log?.write(line)
   }
   const timestamp = text ? pino.stdTimeFunctions.epochTime : pino.stdTimeFunctions.isoTime
   const settings = { level: options.level, base: null, timestamp }
