@@ -9,3 +9,8 @@ export function isMachineFault(error: unknown): boolean {
   for (; at !== undefined && at !== null; at = at.cause as typeof at) if (CODES.has(at.code)) return true
   return false
 }
+
+/** For `catch`: what cannot be read counts as absent. @throws the error, if the machine caused it */
+export function absent(error: unknown): undefined {
+  if (isMachineFault(error)) throw error
+}

@@ -4,6 +4,7 @@ import { appendFile, readFile, rm } from 'node:fs/promises'
 import { dirname, relative, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ServeError } from '../common/errors.ts'
+import { absent } from '../common/machine-fault.ts'
 import { buildMessages, formatMessage, runEsbuild } from './esbuild.ts'
 import { outsidePackages } from './outside-packages.ts'
 import { installedPackage, packageNameOf, SELF } from './package-names.ts'
@@ -130,8 +131,8 @@ function within(
 
 /** Empty for a handler that was already bundled, as in an unpacked archive: it has the banner. */
 async function bannerFor(entry: string): Promise<{ js?: string }> {
-  const source = await readFile(entry, 'utf8').catch(() => '')
-  return source.startsWith(COMMONJS_BANNER) ? {} : { js: COMMONJS_BANNER }
+  const source = await readFile(entry, 'utf8').catch(absent)
+  return source?.startsWith(COMMONJS_BANNER) === true ? {} : { js: COMMONJS_BANNER }
 }
 
 function withSubpaths(names: readonly string[]): string[] {

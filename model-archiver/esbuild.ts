@@ -1,11 +1,24 @@
 import type { BuildFailure, BuildOptions, BuildResult, formatMessages, Message } from 'esbuild'
+import type { ChildProcess } from 'node:child_process'
+import { subscribe } from 'node:diagnostics_channel'
 import { basename } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { within } from '../common/deadline.ts'
 import { ServeError } from '../common/errors.ts'
 
 type Result = BuildResult<{ metafile: true }>
 
 let running = 0
+/** Why the process of esbuild could not be started the last time. */
+let unstarted: Error | undefined
+
+// Without descriptors esbuild throws before it listens for this error, which nobody else could catch.
+subscribe('child_process', (message) => {
+  const { process: child } = message as { process: ChildProcess }
+  child.once('error', (error) => {
+    if (child.spawnargs.some((word) => word.startsWith('--service='))) unstarted = error
+  })
+})
 
 /** Errors of a build that are shown in full. */
 const MAX_SHOWN = 10
@@ -23,13 +36,15 @@ export async function runEsbuild(
   options: BuildOptions,
   limitMs = LIMIT_MS,
 ): Promise<Result> {
-  running += 1
   const esbuild = await import('esbuild')
+  running += 1
+  unstarted = undefined
   try {
     const build = esbuild.build({ ...common(entry, outFile, options.tsconfig), ...options, metafile: true })
     return await inTime(build, limitMs)
   } catch (error) {
-    throw bundleError(entry, error, await describeBuild(esbuild.formatMessages, error))
+    await nextTurn()
+    throw bundleError(entry, unstarted ?? error, await describeBuild(esbuild.formatMessages, error))
   } finally {
     running -= 1
     if (running === 0) await esbuild.stop()
@@ -85,7 +100,7 @@ function bundleError(entry: string, error: unknown, detail: string | undefined):
   const [first] = buildMessages(error)
   const text = first === undefined ? (error as Error).message : formatMessage(first)
   const [line] = text.split('\n')
-  const code = text.startsWith('The service ') ? 'INTERNAL' : 'INVALID_MODEL'
+  const code = error === unstarted || text.startsWith('The service ') ? 'INTERNAL' : 'INVALID_MODEL'
   return new ServeError(code, `Handler ${basename(entry)} cannot be bundled: ${line}`, {
     cause: error,
     detail,
