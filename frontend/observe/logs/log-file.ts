@@ -24,7 +24,7 @@ export interface LogFileOptions {
   maxWaiting?: number
   /** The line that reports lost lines, with its line end. Default: one of the server's log. */
   droppedLine?: (count: number, why: string) => string
-  /** Called when the file cannot be written, at most once a minute. */
+  /** Called when the file cannot be written, at most once a minute for the same reason. */
   warn: (message: string) => void
 }
 
@@ -67,6 +67,7 @@ export class LogFile implements LineWriter {
   /** Descriptors of moved files that a write still uses. */
   readonly #leaving: number[] = []
   #lastWarning = -Infinity
+  #warned = ''
   #compressing = Promise.resolve()
   #onIdle: (() => void) | undefined
 
@@ -230,8 +231,9 @@ export class LogFile implements LineWriter {
   #roll(): void {
     try {
       setAside(this.#path, this.#day)
-      closeSync(this.#fd)
+      const before = this.#fd
       this.#fd = this.#open()
+      closeSync(before)
       this.#prune()
       this.#compress()
     } catch (error) {
@@ -275,9 +277,11 @@ export class LogFile implements LineWriter {
 
   #warn(error: Error): void {
     const now = performance.now()
-    if (now - this.#lastWarning < WARN_PAUSE_MS) return
+    const { message } = error
+    if (message === this.#warned && now - this.#lastWarning < WARN_PAUSE_MS) return
+    this.#warned = message
     this.#lastWarning = now
-    this.#options.warn(`${this.#path} cannot be written: ${error.message}`)
+    this.#options.warn(`${this.#path} cannot be written: ${message}`)
   }
 }
 
