@@ -25,8 +25,10 @@ export class WatchedFile {
   readonly #options: WatchedFileOptions
   #watcher: FSWatcher | undefined
   #timer: NodeJS.Timeout | undefined
-  /** Tells one state of the file from another. */
+  /** Tells one state of the file from another. Empty: what is there could not be read. */
   #seen = ''
+  /** The error of the system with which the last reading failed. */
+  #fault: string | undefined
   /** What every user may write: the file, or its folder. */
   #openPath: string | undefined
   #looking = false
@@ -74,9 +76,16 @@ export class WatchedFile {
       this.#seen = state
       try {
         const text = await this.#text()
+        this.#fault = undefined
         if (!this.#closed) onText(text)
       } catch (error) {
-        warn(`${complaint}${(error as Error).message}; what it held before stays in force`)
+        const { code, syscall, message } = error as NodeJS.ErrnoException
+        const fault = syscall === undefined ? undefined : code
+        if (fault === undefined || fault !== this.#fault)
+          warn(`${complaint}${message}; what it held before stays in force`)
+        this.#fault = fault
+        // The file need not change before it can be read.
+        if (fault !== undefined) this.#seen = ''
       }
     }
     this.#looking = false
