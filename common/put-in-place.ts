@@ -6,19 +6,23 @@ import { dirname } from 'node:path'
  * old file or the new one, never a part.
  * @throws errors of the file system
  */
-export async function putInPlace(beside: string, path: string): Promise<void> {
-  await rename(beside, path)
-  await syncFolder(dirname(path))
+export function putInPlace(beside: string, path: string): Promise<void> {
+  return nameOnDisk(path, () => rename(beside, path))
 }
 
-/** Writes the names of a folder to the disk. @throws errors of the file system */
-export async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r')
+/**
+ * Lets `name` give a file its name, and writes the name to the disk. The folder is opened first: without
+ * descriptors the file has no name yet.
+ * @throws errors of `name` and of the file system
+ */
+export async function nameOnDisk(path: string, name: () => Promise<void>): Promise<void> {
+  const folder = await open(dirname(path), 'r')
   try {
-    await folder.sync()
-  } catch (error) {
+    await name()
     // Some file systems cannot, and need not.
-    if ((error as NodeJS.ErrnoException).code !== 'EINVAL') throw error
+    await folder.sync().catch((error: unknown) => {
+      if ((error as NodeJS.ErrnoException).code !== 'EINVAL') throw error
+    })
   } finally {
     await folder.close()
   }

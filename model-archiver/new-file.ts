@@ -3,7 +3,7 @@ import { link, open, readdir, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { pathExists } from '../common/path-exists.ts'
-import { syncFolder } from '../common/put-in-place.ts'
+import { nameOnDisk } from '../common/put-in-place.ts'
 import { removeAtExit } from './exit-removal.ts'
 
 const PART = /^\.download-[0-9a-f]{16}\.part$/
@@ -40,8 +40,8 @@ export async function writeNewFile(target: string, { content, signal }: NewFile)
     await publish(beside, target)
   } finally {
     underWay.delete(target)
-    await rm(beside, { force: true })
-    removed()
+    // What cannot be removed now goes when this process exits.
+    await rm(beside, { force: true }).then(removed, () => undefined)
   }
 }
 
@@ -75,8 +75,7 @@ async function save(
 /** A hard link, unlike a rename, fails if the target exists by now. */
 async function publish(from: string, target: string): Promise<void> {
   try {
-    await link(from, target)
-    await syncFolder(dirname(target))
+    await nameOnDisk(target, () => link(from, target))
   } catch (error) {
     throw (error as NodeJS.ErrnoException).code === 'EEXIST' ? new NameTaken() : error
   }
