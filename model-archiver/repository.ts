@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { sep } from 'node:path'
 import { fileStamp } from '../common/file-stamp.ts'
+import { absent } from '../common/machine-fault.ts'
 import { storedManifest } from './manifest.ts'
 import { defaultModelName } from './model-name.ts'
 import { readModelSettings, settingsName } from './model-settings.ts'
@@ -58,7 +59,7 @@ export class StoreIndex {
   }
 
   async #described(location: string): Promise<FoundModel[]> {
-    const settings = await this.#inTurn(() => readModelSettings(location).catch(() => undefined))
+    const settings = await this.#inTurn(() => readModelSettings(location).catch(absent))
     if (settings === undefined) return []
     const name = settingsName(location, settings)
     return [{ name, version: settings.version ?? DEFAULT_VERSION, location }]
@@ -70,10 +71,10 @@ export class StoreIndex {
     const stamp = stats?.isFile() === true ? fileStamp(stats) : undefined
     const known = this.#archives.get(path)
     if (known !== undefined && known.stamp === stamp) return known.identity
-    const manifest = await storedManifest(path, this.#maxFiles).catch(() => undefined)
+    const manifest = await storedManifest(path, this.#maxFiles).catch(absent)
     let identity: Identity
     if (manifest === undefined) {
-      const settings = fromVariables ? await readModelSettings(path).catch(() => undefined) : undefined
+      const settings = fromVariables ? await readModelSettings(path).catch(absent) : undefined
       // A compressed tar has to be unpacked to know more.
       const version = /\.(tgz|tar\.gz)$/i.test(path) ? undefined : DEFAULT_VERSION
       identity = { name: settings?.name ?? defaultModelName(location), version: settings?.version ?? version }

@@ -2,6 +2,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { join, sep } from 'node:path'
 import { ServeError } from '../common/errors.ts'
+import { absent } from '../common/machine-fault.ts'
 import { environmentFolder } from './environment-model.ts'
 import { MANIFEST_PATH } from './manifest.ts'
 import { conventionalHandler, modelFolder, NO_HANDLER } from './model-folder.ts'
@@ -95,7 +96,7 @@ const MAX_FOLDERS = 10_000
 async function settingsFolders(folder: string, depth = 0): Promise<string[]> {
   const here = existsSync(join(folder, MODEL_SETTINGS)) ? [folder] : []
   if (depth === MAX_DEPTH || (here.length > 0 && depth > 0)) return here
-  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  const entries = (await readdir(folder, { withFileTypes: true }).catch(absent)) ?? []
   const found = here
   for (const { name } of entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))) {
     if (found.length >= MAX_FOLDERS) break
@@ -120,7 +121,7 @@ async function isModel(path: string): Promise<boolean> {
   const stats = await stat(path).catch(() => undefined)
   if (stats?.isFile()) return ARCHIVE_SUFFIX.test(path)
   if (!stats?.isDirectory()) return false
-  const folder = await modelFolder(path).catch(() => undefined)
+  const folder = await modelFolder(path).catch(absent)
   return folder !== undefined && (existsSync(join(folder, MODEL_SETTINGS)) || describesModel(folder))
 }
 

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { extname, join, sep } from 'node:path'
 import type Koa from 'koa'
 import { ServeError } from '../../../common/errors.ts'
+import { absent } from '../../../common/machine-fault.ts'
 import { baseHeaders } from '../../edge/http/reply-headers.ts'
 import { consoleDir } from '../../package-info.ts'
 import { exchangeOf, methodNotAllowed } from './rest-koa.ts'
@@ -99,7 +100,7 @@ function filePaths(folder: string): string[] {
     return (readdirSync(folder, { recursive: true }) as string[]).filter((path) =>
       statSync(join(folder, path)).isFile(),
     )
-  } catch {
-    return []
+  } catch (error) {
+    return absent(error) ?? []
   }
 }
