@@ -36,6 +36,7 @@ import type { RunningServer, ServerStatus, StartOptions } from './server-api.ts'
 import { Devices } from './workers/devices.ts'
 import { findGpus, type Gpus, gpuUsage } from './workers/gpus.ts'
 import { Pool } from './workers/pool.ts'
+import { orphanGuard } from './workers/orphan-guard.ts'
 import { createSocketDir, type SocketDir } from './workers/socket-dir.ts'
 import type { WorkerOutput } from './workers/worker-state.ts'
 import { oldestFirst, openRequest } from './watch/open-request.ts'
@@ -143,6 +144,7 @@ class Server implements RunningServer {
     this.#system = new SystemMetrics(this.#metrics.server, warn)
     this.#sockets = createSocketDir(settings.tempDir)
     claimFolder(this.#sockets.path)
+    orphanGuard.warn = warn
     const context = {
       settings,
       serverVersion: version,

@@ -2,7 +2,7 @@ import { readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { lstat, readdir, readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { removeFolder } from '../common/remove-folder.ts'
+import { removeFolder, removeSync } from '../common/remove-folder.ts'
 
 /**
  * Names the process that owns a temporary folder, so that other servers can remove it once that process is
@@ -18,10 +18,18 @@ interface Owner {
   readonly started: string
 }
 
-/** Records this process as the owner of a folder. */
+/**
+ * Records this process as the owner of a new folder. If that fails, the folder is removed, because nobody
+ * else could tell that it may be.
+ */
 export function claimFolder(folder: string): void {
   const { place, pid, started } = (self ??= describeSelf())
-  writeFileSync(join(folder, FILE), `${place}\n${pid}\n${started}\n`, { flag: 'wx', mode: 0o600 })
+  try {
+    writeFileSync(join(folder, FILE), `${place}\n${pid}\n${started}\n`, { flag: 'wx', mode: 0o600 })
+  } catch (error) {
+    removeSync(folder)
+    throw error
+  }
 }
 
 /**

@@ -59,6 +59,9 @@ class OrphanGuard {
   readonly #pids = new Set<number>()
   #input: Writable | undefined
   #marks = 0
+  /** Told why it cannot do its work, in one line, until it can again. */
+  warn: (message: string) => void = () => undefined
+  #fault: string | undefined
 
   /** A value of the variable MARK that no other process has. */
   newMark(): string {
@@ -86,10 +89,11 @@ class OrphanGuard {
   /** Kills what has the mark. Resolves when that is done, and never rejects. */
   async reap(mark: string): Promise<void> {
     if (process.platform !== 'linux') return
-    await runProgram('sh', ['-c', `${REAP} reap "$1"`, 'torchserve-ts-reaper', mark], {
+    const { failure } = await runProgram('sh', ['-c', `${REAP} reap "$1"`, 'torchserve-ts-reaper', mark], {
       detached: true,
       timeoutMs: REAP_LIMIT_MS,
     })
+    this.#judge(failure)
   }
 
   #start(): void {
@@ -102,12 +106,21 @@ class OrphanGuard {
     child?.unref()
     input.on('error', () => undefined)
     input.write([...this.#pids].map((pid) => `+ ${pid}\n`).join(''))
-    void ended.then(() => {
+    if (child?.pid !== undefined) this.#judge(undefined)
+    void ended.then(({ failure }) => {
       if (this.#input !== input) return
+      this.#judge(failure)
       // Somebody has ended it, or it cannot be started.
       const pause = performance.now() - from < STEADY_MS ? STEADY_MS : 0
       startTimer(() => this.#again(input), pause).unref()
     })
+  }
+
+  #judge(failure: Error | undefined): void {
+    const fault = failure?.message
+    if (fault !== undefined && fault !== this.#fault)
+      this.warn(`What a worker has started may outlive it: ${fault}`)
+    this.#fault = fault
   }
 
   #again(ended: Writable): void {
