@@ -1,3 +1,4 @@
+import { isMachineFault } from '../../../../common/machine-fault.ts'
 import { missingInterpreter } from './missing.ts'
 import { probe, type Probe } from './probe.ts'
 
@@ -35,10 +36,14 @@ export function askOnce(
 
 async function ask(commands: readonly string[], home: string, packages: string | undefined): Promise<Probe> {
   const failures: string[] = []
+  let cause: Error | undefined
   for (const command of commands) {
     const found = await probe(command, home, packages)
     if (!('failure' in found)) return found
     failures.push(`${command}: ${found.failure}`)
+    cause = found.cause
+    // The next command may not be the one that would have run.
+    if (isMachineFault(cause)) break
   }
-  throw missingInterpreter(failures)
+  throw missingInterpreter(failures, cause)
 }

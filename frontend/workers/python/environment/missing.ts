@@ -9,12 +9,16 @@ const PACKAGES: Readonly<Record<NeededModule, string>> = {
   psutil: 'psutil',
 }
 
-/** @param failures `<command>: <reason>` */
-export function missingInterpreter(failures: readonly string[]): ServeError {
+/**
+ * @param failures `<command>: <reason>`
+ * @param cause why the last one could not be started; undefined: it was
+ */
+export function missingInterpreter(failures: readonly string[], cause: Error | undefined): ServeError {
   return new ServeError(
     'WORKER_START_FAILED',
     `No Python was found to run Python models (${failures.join('; ')}). ` +
       'Install Python 3 and name it in config.properties, like python=/usr/bin/python3.',
+    { cause },
   )
 }
 

@@ -21,6 +21,8 @@ export interface Probe {
 /** Why an interpreter could not be probed. */
 export interface ProbeFailure {
   readonly failure: string
+  /** Why it could not be started; absent: it was. */
+  readonly cause?: Error | undefined
 }
 
 /** Finds modules without importing them, because importing PyTorch would take seconds. */
@@ -89,7 +91,8 @@ export async function probe(
   if (result.timedOut) return { failure: 'it did not answer in time' }
   if (result.problem !== undefined) {
     const isAbsent = result.failure?.code === 'ENOENT'
-    return { failure: lastLine(result.stderr) ?? (isAbsent ? 'the command was not found' : result.problem) }
+    const failure = lastLine(result.stderr) ?? (isAbsent ? 'the command was not found' : result.problem)
+    return { failure, cause: result.failure }
   }
   return parse(result.stdout)
 }
