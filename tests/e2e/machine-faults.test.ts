@@ -1,13 +1,13 @@
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { createArchive } from '../../model-archiver/pack.ts'
 import { COUNT, countBody } from '../support/count.ts'
 import { type Fault, Faults } from '../support/faults.ts'
 import { RawRequest, rawRequest } from '../support/raw-http.ts'
 import { REPOSITORY, type Server, type ServerOptions, startServer } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 import { spawnSync } from '../support/tools.ts'
+import { VerifyingLoad } from '../support/verifying-load.ts'
 
 /** A server whose system calls can fail. */
 async function startWith(options: ServerOptions = {}): Promise<{ server: Server; faults: Faults }> {
@@ -36,107 +36,14 @@ test.each(ON_THE_WAY_OUT)('a stop drains although $call fails with $code for $te
   const stopped = server.stop()
   const { chunks, complete } = await running.done
   expect([chunks.length, complete, await stopped]).toEqual([100, true, 0])
-  expect(faults.hits).toBeGreaterThan(0)
+  expect(faults.hits()).toBeGreaterThan(0)
   const lines = server.output.filter((line) => line.includes(`${fault.code}: `))
   expect(lines).not.toEqual([])
   for (const line of lines) expect(line).toContain(fault.text)
 })
 
-/** Streams that follow each other until `end`; each item of each is compared. */
-class VerifyingLoad {
-  readonly #server: Server
-  readonly #loops: Promise<void>[]
-  #over = false
-  #done = 0
-
-  constructor(server: Server, clients = 3) {
-    this.#server = server
-    this.#loops = Array.from({ length: clients }, (_, k) => this.#loop(k))
-  }
-
-  /** How many streams were whole. @throws when one was not, or when none has ended since the last call */
-  async end(): Promise<number> {
-    this.#over = true
-    await Promise.all(this.#loops)
-    expect(this.#done).toBeGreaterThan(0)
-    return this.#done
-  }
-
-  async #loop(client: number): Promise<void> {
-    for (let k = 0; !this.#over; k += 1) {
-      const n = 5 + (k % 20)
-      const { status, chunks, complete } = await stream(this.#server, `load-${client}-${k}`, n).done
-      expect([status, chunks.length, complete]).toEqual([200, n, true])
-      this.#done += 1
-    }
-  }
-}
-
 /** A model in a file of its own, so that a fault can mean its workers alone. */
 const OTHER = `other=${join(REPOSITORY, 'model-store', 'echo')}`
-
-const OF_A_START: Fault[] = [
-  ...(['ENOSPC', 'EROFS', 'EMFILE'] as const).map((code): Fault => ({ call: 'mkdir', code, text: '/ts-' })),
-  ...(['EMFILE', 'EAGAIN'] as const).map((code): Fault => ({ call: 'spawn', code, text: 'main.js' })),
-  ...(['ENOENT', 'EAGAIN', 'EMFILE'] as const).map((code): Fault => ({
-    call: 'connect',
-    code,
-    text: '/ts-',
-  })),
-]
-
-test.each(OF_A_START)(
-  'a worker starts once it can, after $call failed with $code, and no request of others is lost',
-  async (fault) => {
-    const { server, faults } = await startWith({ models: [COUNT, OTHER] })
-    await server.ready('other')
-    const load = new VerifyingLoad(server)
-    faults.make(fault)
-    expect((await server.manage('PUT', '/models/other?min_worker=2')).status).toBe(202)
-    const [line] = await server.lines(/Load failed \(id \w+\): /)
-    expect(line).toContain(fault.code)
-    expect(faults.hits).toBeGreaterThan(0)
-    faults.heal()
-    await server.ready('other')
-    expect(await load.end()).toBeGreaterThan(0)
-    expect(server.process.exitCode).toBeNull()
-    expect(await server.stop()).toBe(0)
-  },
-)
-
-const OF_FILES: Fault[] = [
-  ...(['ENOSPC', 'EROFS', 'EMFILE'] as const).map((code): Fault => ({
-    call: 'mkdir',
-    code,
-    text: '/tmp/models',
-  })),
-  { call: 'write', code: 'ENOSPC', text: '-snapshot.cfg' },
-  { call: 'open', code: 'EMFILE', text: '-snapshot.cfg' },
-  { call: 'rename', code: 'EROFS', text: '-snapshot.cfg' },
-]
-
-test.each(OF_FILES)(
-  'registering says why $call failed with $code, works afterwards, and no request of others is lost',
-  async (fault) => {
-    const modelStore = tempDir()
-    const handler = join(tempDir(), 'handler.mjs')
-    writeFileSync(handler, `export const handle = (requests) => requests.map(() => 'hello')\n`)
-    await createArchive({ modelName: 'hello', version: '1.0', handler, exportPath: modelStore })
-    const { server, faults } = await startWith({ snapshots: true, modelStore })
-    const load = new VerifyingLoad(server)
-    const register = () => server.manage('POST', '/models?url=hello.mar&initial_workers=1&synchronous=true')
-    faults.make(fault)
-    await register()
-    await server.manage('DELETE', '/models/hello')
-    expect(faults.hits).toBeGreaterThan(0)
-    const lines = await server.lines(`${fault.code}: `)
-    expect(lines.some((line) => line.includes(fault.text))).toBe(true)
-    faults.heal()
-    expect((await register()).status).toBe(200)
-    expect(await load.end()).toBeGreaterThan(0)
-    expect(await server.stop()).toBe(0)
-  },
-)
 
 test('a temporary folder that was cleaned is made again for the next worker', async () => {
   const { server } = await startWith({ models: [COUNT, OTHER] })

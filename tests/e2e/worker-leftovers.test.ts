@@ -49,7 +49,7 @@ test('what cannot be removed of a worker is said in one line', async () => {
   const faults = new Faults()
   const env = { ...faults.options.env, PATH: pathWithRm('exit 1') }
   const models = [modelFolder('leaver', 'leaver', {})]
-  const server = await startServer({ models, nodeArgs: faults.options.nodeArgs!, env })
+  const server = await startServer({ models, env })
   faults.make({ call: 'unlink', code: 'EROFS', text: '/ts-' })
   const folder = await leave(server, 3, 0)
   const [line, ...more] = await server.lines('left behind')
