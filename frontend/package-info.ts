@@ -2,8 +2,6 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { packageRoot } from '../model-archiver/package-root.ts'
 
-export { threadModule } from '../model-archiver/package-root.ts'
-
 /** Folder with the .proto files. */
 export const protoDir = join(packageRoot(), 'proto')
 

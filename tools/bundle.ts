@@ -11,7 +11,6 @@ import { BUILTIN_MODULES } from '../model-archiver/builtin-handlers.ts'
  */
 const ENTRIES = [
   'frontend/cli',
-  'frontend/observe/traces/export-worker',
   'model-archiver/cli',
   'model-archiver/workflow-cli',
   'model-archiver/index',

@@ -3,8 +3,7 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, jest, test } from '@jest/globals'
 import { MeterProvider } from '@opentelemetry/sdk-metrics'
-import { metricExporters } from '../../frontend/observe/traces/metric-exporters.ts'
-import { metricReaders } from '../../frontend/observe/traces/metric-readers.ts'
+import { metricReaders } from '../../frontend/observe/traces/exporters.ts'
 import { PageProducer } from '../../frontend/observe/traces/page-producer.ts'
 import { isTracingOn } from '../../frontend/observe/traces/start.ts'
 import { version } from '../../frontend/package-info.ts'
@@ -370,7 +369,7 @@ test.each<[number, Record<string, string>]>([
   [1, { OTEL_METRICS_EXPORTER: 'otlp' }],
   [2, { OTEL_METRICS_EXPORTER: 'otlp,console' }],
 ])('a stop waits for %i exports of metrics with %j', async (count, env) => {
-  const readers = metricReaders(metricExporters(env), env, new PageProducer())
+  const readers = metricReaders(env, new PageProducer())
   expect(readers).toHaveLength(count)
 })
 
@@ -381,7 +380,7 @@ test.each([
 ])('the interval of metrics is one that a timer can have: %s', (text, interval) => {
   const timers = jest.spyOn(globalThis, 'setInterval')
   const env = { OTEL_METRICS_EXPORTER: 'console', OTEL_METRIC_EXPORT_INTERVAL: text }
-  const provider = new MeterProvider({ readers: metricReaders(['console'], env, new PageProducer()) })
+  const provider = new MeterProvider({ readers: metricReaders(env, new PageProducer()) })
   expect(timers.mock.calls.map(([, ms]) => ms)).toEqual([interval])
   timers.mockRestore()
   return provider.shutdown()

@@ -1,81 +1,74 @@
 import { diag } from '@opentelemetry/api'
+import { MeterProvider } from '@opentelemetry/sdk-metrics'
+import { TracerProvider } from '@opentelemetry/sdk-trace'
 import type { PageFamily } from '../metrics/page.ts'
-import { metricExporters } from './metric-exporters.ts'
-import type { OtelMetrics } from './otel-metrics.ts'
-import { propagatorOf } from './propagators.ts'
+import { metricReaders, spanProcessors } from './exporters.ts'
+import { OtelSpans } from './otel-spans.ts'
+import { PageProducer } from './page-producer.ts'
 import { reportTo } from './reports.ts'
-import { RequestTraces } from './request-traces.ts'
-import { SpanExport } from './span-export.ts'
+import { SCOPE, serverResource } from './resource.ts'
+import { propagatorOf, samplerOf, spanLimits } from './sdk-settings.ts'
 import type { Environment } from './start.ts'
-import { takesEncoded, traceExporters } from './trace-exporters.ts'
+import { TraceHeaders } from './trace-headers.ts'
 import type { HeaderCarrier, JobSpan, RequestSpan, TracedJob, TracedModel, Tracing } from './tracing.ts'
 import { NO_JOB_SPAN } from './unsampled-span.ts'
 
 /** Milliseconds for the last export. */
 const CLOSE_MS = 3_000
 
-/**
- * Tracing as OpenTelemetry's standard variables configure it. Its SDK is loaded by the thread that exports
- * spans, and by this one only if metrics are exported: what is loaded here takes part in each collection of
- * garbage.
- */
+/** Tracing by OpenTelemetry's SDK, as its standard variables configure it. */
 export class OtelTracing implements Tracing {
+  readonly #page = new PageProducer()
   /** Undefined: spans go nowhere. */
-  readonly #export: SpanExport | undefined
-  readonly #traces: RequestTraces | undefined
-  /** Undefined: metrics go nowhere. */
-  readonly #metrics: OtelMetrics | undefined
-
-  private constructor(
-    spans: { readonly export: SpanExport; readonly traces: RequestTraces } | undefined,
-    metrics: OtelMetrics | undefined,
-  ) {
-    this.#export = spans?.export
-    this.#traces = spans?.traces
-    this.#metrics = metrics
-  }
+  readonly #spans: OtelSpans | undefined
+  readonly #providers: readonly { shutdown(): Promise<void> }[]
 
   /** @param warn gets each different report of the SDK once */
-  static async start(env: Environment, warn: (message: string) => void): Promise<OtelTracing> {
+  constructor(env: Environment, warn: (message: string) => void) {
     reportTo(warn)
-    const metrics = await startMetrics(env)
-    const exporters = traceExporters(env)
-    if (exporters.length === 0) return new OtelTracing(undefined, metrics)
-    const propagator = propagatorOf(env)
-    const spanExport = new SpanExport({ exporters, encoded: takesEncoded(exporters, env) }, env, warn)
-    const traces = new RequestTraces(env, propagator, spanExport)
-    return new OtelTracing({ export: spanExport, traces }, metrics)
+    const resource = serverResource()
+    const readers = metricReaders(env, this.#page)
+    const processors = spanProcessors(env)
+    const meters = readers.length === 0 ? [] : [new MeterProvider({ resource, readers })]
+    this.#providers = meters
+    if (processors.length === 0) return
+    const provider = new TracerProvider({
+      resource,
+      sampler: samplerOf(env),
+      spanLimits: spanLimits(env),
+      spanProcessors: processors,
+    })
+    const tracer = provider.getTracer(SCOPE.name, SCOPE.version)
+    this.#spans = new OtelSpans(tracer, new TraceHeaders(propagatorOf(env)))
+    this.#providers = [...meters, provider]
   }
 
   request(name: string, headers: HeaderCarrier): RequestSpan | undefined {
-    return this.#traces?.request(name, headers)
+    return this.#spans?.request(name, headers)
   }
 
   job(job: TracedJob, model: TracedModel): JobSpan {
-    return this.#traces?.job(job, model) ?? NO_JOB_SPAN
+    return this.#spans?.job(job, model) ?? NO_JOB_SPAN
   }
 
   exportMetrics(families: Iterable<PageFamily>): void {
-    this.#metrics?.export(families)
+    this.#page.watch(families)
   }
 
   async close(): Promise<void> {
-    const ended = Promise.all([this.#export?.close(), this.#metrics?.close()]).catch((error: unknown) =>
-      diag.warn(String(error)),
+    const ended = Promise.all(this.#providers.map((provider) => provider.shutdown())).catch(
+      (error: unknown) => diag.warn('the last spans are lost', error),
     )
     let timer: NodeJS.Timeout | undefined
-    await Promise.race([ended, new Promise((resolve) => (timer = setTimeout(resolve, CLOSE_MS)))])
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(() => {
+        diag.warn('the stop did not wait longer, and the last spans are lost')
+        resolve()
+      }, CLOSE_MS)
+    })
+    await Promise.race([ended, late])
     clearTimeout(timer)
-    await this.#export?.terminate()
     // Another server in this process may have its own.
     diag.disable()
   }
-}
-
-/** Undefined: metrics go nowhere. */
-async function startMetrics(env: Environment): Promise<OtelMetrics | undefined> {
-  const exporters = metricExporters(env)
-  if (exporters.length === 0) return undefined
-  const { OtelMetrics } = await import('./otel-metrics.ts')
-  return new OtelMetrics(exporters, env)
 }

@@ -4,14 +4,15 @@ import { redactSecrets } from '../../../common/redact.ts'
 const MAX_REPORTS = 100
 const MAX_CHARACTERS = 1_000
 
-/** Each different report of the SDK in this thread goes there once. */
+/** Passes each different report of the SDK on once. Reports that differ in numbers only are the same. */
 export function reportTo(warn: (message: string) => void): void {
   const reported = new Set<string>()
   const report = (...pieces: unknown[]): void => {
     const message = pieces.map(textOf).join(': ').split('\n', 1)[0]!
     const line = `OpenTelemetry: ${redactSecrets(message).slice(0, MAX_CHARACTERS)}`
-    if (reported.has(line) || reported.size >= MAX_REPORTS) return
-    reported.add(line)
+    const kind = line.replace(/\d+/g, '#')
+    if (reported.has(kind) || reported.size >= MAX_REPORTS) return
+    reported.add(kind)
     warn(line)
   }
   const quiet = (): void => undefined

@@ -1,6 +1,6 @@
 import { ownValue } from '../../../common/own-keys.ts'
 import type { Tracing } from './tracing.ts'
-import { checkVariables } from './variable-checks.ts'
+import { checkVariables } from './variables.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -33,5 +33,5 @@ export async function startTracing(
   if (!isTracingOn(env)) return undefined
   checkVariables(env, warn)
   const { OtelTracing } = await import('./otel-tracing.ts')
-  return OtelTracing.start(env, warn)
+  return new OtelTracing(env, warn)
 }
