@@ -1,7 +1,7 @@
 /**
  * The events of `GET /events` on the management port, a stream of Server-Sent Events for whoever watches a
- * server: the console, `torchserve-ts top`, and programs of operators. The name of each event is a topic; its
- * data is one JSON object of the type below. `?topics=overview,requests,log` chooses; default: all.
+ * server: the console, and programs of operators. The name of each event is a topic; its data is one JSON
+ * object of the type below. `?topics=overview,requests,log` chooses; default: all.
  * Times of day are ISO 8601 in UTC, ages are milliseconds.
  */
 export interface ServerEvents {

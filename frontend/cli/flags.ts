@@ -22,7 +22,6 @@ Commands, each with a --help of its own:
   init [folder]  make a project with a first handler
   dev [folder]   serve handlers while you write them; each save is loaded
   status         show the running servers with their models, workers and queues
-  top            show the same as a table, again and again
   keys           make, list, rotate and revoke API keys
 
 start and stop are the same as --start and --stop; help [command] shows the help of a command.

@@ -22,7 +22,6 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
   ['keys', async () => (await import('./keys.ts')).runKeys],
   ['serve', async () => (await import('./serve-model.ts')).runServe],
   ['status', async () => (await import('./status.ts')).runStatus],
-  ['top', async () => (await import('./top.ts')).runTop],
 ])
 
 /** Each has a --help of its own. */

@@ -1,10 +1,13 @@
+import { randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
+import type { OpenRequest } from '../../common/server-events.ts'
 import { linesOf } from '../../frontend/cli/status.ts'
 import { isServerProcess } from '../../frontend/cli/server-process.ts'
-import { rawRequest } from '../support/raw-http.ts'
-import { startServer, CLI } from '../support/server.ts'
+import { RawRequest, rawRequest } from '../support/raw-http.ts'
+import { CLI, REPOSITORY, startServer, type Server } from '../support/server.ts'
+import { tempDir } from '../support/temp.ts'
 import { execa } from '../support/tools.ts'
 import { Cli, finished, START, wrote } from './support.ts'
 
@@ -156,4 +159,28 @@ test('status shows no pid of a worker that has no process', () => {
   const model = { modelName: 'm', modelVersion: '1.0', jobQueueStatus: {}, workers: [worker] }
   const server = { pid: 1, folder: '/', state: 'running', models: [model] }
   expect(linesOf(server as never)).toContain('    Worker 9001: starting, 0 requests')
+})
+
+/** Streams of which each has sent one item. */
+async function openStreams(server: Server, count: number): Promise<RawRequest[]> {
+  const streams = Array.from({ length: count }, () => {
+    const body = JSON.stringify({ n: 2, gated: true, id: randomUUID() })
+    const headers = { 'content-type': 'application/json' }
+    return new RawRequest(server.ports.inference, '/predictions/count', { headers, body })
+  })
+  await Promise.all(streams.map((stream) => stream.gotChunks(1)))
+  return streams
+}
+
+test('status --json names the oldest 200 requests, and counts all of them', async () => {
+  const server = await startServer({ models: [join(REPOSITORY, 'model-store', 'count')], folder: tempDir() })
+  await server.ready('count')
+  const streams = [...(await openStreams(server, 3)), ...(await openStreams(server, 202))]
+  const env = { ...process.env, TEMP: join(server.folder, 'tmp') }
+  const { stdout } = await execa(process.execPath, [CLI, 'status', '--json'], { env, stdin: 'ignore' })
+  const [shown] = JSON.parse(stdout) as [{ openRequests: number; requests: OpenRequest[] }]
+  expect([shown.openRequests, shown.requests.length]).toEqual([205, 200])
+  const ages = shown.requests.map(({ ageMs }) => ageMs)
+  expect(ages).toEqual(ages.toSorted((one, other) => other - one))
+  for (const stream of streams) stream.destroy()
 })

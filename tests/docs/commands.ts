@@ -41,7 +41,6 @@ export const NOT_RUN: readonly (readonly [words: string, reason: string])[] = [
     'needs a cluster; tests/deploy/kserve/pytorch.test.ts starts what KServe makes of it',
   ],
   ['helm install', 'needs a cluster; npm run test:manifests renders the chart with the code of Helm'],
-  ['torchserve-ts top --once', 'its numbers differ each time; tests/cli/top.test.ts reads them'],
   ['/events?topics=overview,requests', 'ends when its reader leaves; tests/e2e/events.test.ts reads it'],
   ['/console/play/predictions/echo', 'needs a server with models; tests/e2e/playground.test.ts asks there'],
   ['torchserve-ts status\n', 'its numbers differ each time; tests/cli/servers.test.ts reads them'],
