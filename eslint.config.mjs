@@ -186,7 +186,7 @@ export default tseslint.config(
   {
     files: ['**/*.ts', '**/*.tsx'],
     // What runs in folders of its own.
-    ignores: ['tests/**', 'benchmarks/**', 'examples/**', 'site/**', 'tools/**', 'console/**'],
+    ignores: ['tests/**', 'benchmarks/**', 'examples/**', 'site/**', 'tools/**', 'workshop/**', 'console/**'],
     rules: {
       'no-restricted-syntax': [
         'error',

@@ -17,7 +17,7 @@ export interface Block {
 /** README, the pages of docs, and the other pages for users of the repository. */
 export const PAGES: readonly string[] = [
   ...readdirSync(REPOSITORY).filter((name) => name.endsWith('.md')),
-  ...['docs', 'model-store'].flatMap((folder) =>
+  ...['docs', 'model-store', 'workshop'].flatMap((folder) =>
     readdirSync(join(REPOSITORY, folder), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.md'))
       .map((name) => join(folder, name)),

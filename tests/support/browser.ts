@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect } from '@jest/globals'
 import { type Browser, chromium, type Page } from 'playwright-core'
-import { chromiumPath } from '../../tools/chromium.ts'
+import { chromiumPath } from '../../workshop/pictures/chromium.ts'
 import { REPOSITORY } from './server-process.ts'
 
 /** Where `npm run test:console` leaves its pictures. */

@@ -14,7 +14,9 @@ export function written(value: number, unit = 'short'): string {
     case 'short':
       return digits(value)
     default:
-      throw new Error(`The unit ${unit} must be one that tools/panel-page/units.ts knows: add it there`)
+      throw new Error(
+        `The unit ${unit} must be one that workshop/pictures/panel-page/units.ts knows: add it there`,
+      )
   }
 }
 

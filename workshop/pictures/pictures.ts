@@ -9,7 +9,7 @@ export type Theme = (typeof THEMES)[number]
 /** Of each picture, in pixels. */
 export const WIDTH = 1280
 
-const FOLDER = join(import.meta.dirname, '..', 'docs', 'pictures')
+const FOLDER = join(import.meta.dirname, '..', '..', 'docs', 'pictures')
 const MAX_BYTES = 60_000
 
 /** Writes the picture of a page into docs/pictures. @throws Error: it is too large */

@@ -1,7 +1,7 @@
 /**
  * Writes samples.md: what the committed model says to a few prompts through node-llama-cpp.
  *
- *     npx tsx model-store/tiny-llama/training/record-samples.ts
+ *     npx tsx workshop/tiny-llama/record-samples.ts
  */
 import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
@@ -49,7 +49,7 @@ ${body}
 
 async function main(): Promise<void> {
   const llama = await getLlama({ gpu: false, build: 'never', skipDownload: true })
-  const modelPath = fileURLToPath(new URL('../model.gguf', import.meta.url))
+  const modelPath = fileURLToPath(new URL('../../model-store/tiny-llama/model.gguf', import.meta.url))
   const model = await llama.loadModel({ modelPath })
   const context = await model.createContext({ contextSize: CONTEXT_SIZE, threads: 1 })
   const sections = []
@@ -57,10 +57,13 @@ async function main(): Promise<void> {
     sections.push(section(request, await complete(context, request), index + 1))
   const head = `# Samples
 
-What \`model.gguf\` says through node-llama-cpp 3.21.1, written by \`training/record-samples.ts\`: ${MAX_TOKENS} tokens
+What \`model.gguf\` says through node-llama-cpp 3.21.1, written by \`workshop/tiny-llama/record-samples.ts\`: ${MAX_TOKENS} tokens
 each, the prompt first, one verse per line. Nothing was chosen or mended.
 `
-  await writeFile(fileURLToPath(new URL('../samples.md', import.meta.url)), [head, ...sections].join('\n'))
+  await writeFile(
+    fileURLToPath(new URL('../../model-store/tiny-llama/samples.md', import.meta.url)),
+    [head, ...sections].join('\n'),
+  )
   await llama.dispose()
 }
 

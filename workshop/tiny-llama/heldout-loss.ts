@@ -2,7 +2,7 @@
  * Measures the committed model: bits per character over the last 5 % of its text, computed by node-llama-cpp,
  * the runtime that serves it. Exits with status 1 above the limit.
  *
- *     npx tsx model-store/tiny-llama/training/heldout-loss.ts [--text FILE] [--model FILE] [--limit BITS]
+ *     npx tsx workshop/tiny-llama/heldout-loss.ts [--text FILE] [--model FILE] [--limit BITS]
  *
  * Tokenizes the held-out text as one piece, in strides of 128 tokens. Scores each stride in a fresh window of
  * at most 255 tokens (the model's context is 256) that begins 128 tokens before the stride, so every held-out
@@ -34,7 +34,11 @@ function parseOptions(): Options {
   return program
     .description('Bits per character of the bundled model on the held-out text, in node-llama-cpp.')
     .option('--text <file>', 'the whole text as text.py writes it (default: run text.py)')
-    .option('--model <file>', 'the GGUF to measure', fileURLToPath(new URL('../model.gguf', import.meta.url)))
+    .option(
+      '--model <file>',
+      'the GGUF to measure',
+      fileURLToPath(new URL('../../model-store/tiny-llama/model.gguf', import.meta.url)),
+    )
     .option('--limit <bits>', 'exit non-zero above this', Number, DEFAULT_LIMIT)
     .parse()
     .opts<Options>()

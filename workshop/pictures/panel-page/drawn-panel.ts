@@ -1,4 +1,4 @@
-import type { Panel } from '../../tests/dashboards/panel.ts'
+import type { Panel } from '../../../tests/dashboards/panel.ts'
 
 /** A row of the dashboard with the values of its panels. */
 export interface DrawnRow {

@@ -6,12 +6,12 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { chromium, type Page } from 'playwright-core'
-import { ARCHIVES, packTinyLlama } from '../examples/demo/archive.ts'
-import { DemoServer } from '../examples/demo/server.ts'
+import { ARCHIVES, packTinyLlama } from '../../examples/demo/archive.ts'
+import { DemoServer } from '../../examples/demo/server.ts'
 import { chromiumPath } from './chromium.ts'
 import { takePicture, type Theme, THEMES, WIDTH } from './pictures.ts'
 
-const ROOT = join(import.meta.dirname, '..')
+const ROOT = join(import.meta.dirname, '..', '..')
 /** Streams that are open at any time. A worker of `words` is left for each playground. */
 const WORDS_STREAMS = 2
 const WORDS_WORKERS = WORDS_STREAMS + THEMES.length
