@@ -1,77 +1,102 @@
-import { key, optional, type Details } from './key-spec.ts'
-import { BOOLEAN, HOST_LIST, integer } from './value-types.ts'
+import { ours, oursOptional } from './key-spec.ts'
+import { BOOLEAN, HOST_LIST, integer, decimal, INT_MAX } from './value-types.ts'
 
-const OURS: Details = { ours: true }
-const INT_MAX = 2_147_483_647
 const TEBIBYTE = 1_099_511_627_776
 
 /** Keys for who may connect, and from where. */
 export const ACCESS_KEYS = {
-  allowInsecureExposure: key(
-    'allow_insecure_exposure',
+  allowInsecureExposure: ours(
     BOOLEAN,
     'false',
     'Whether the server starts with tokens off, or with the model API on, on addresses that other machines can reach (docs/security.md). The variable always has an effect.',
-    { ...OURS, envAlways: true },
+    { envAlways: true },
   ),
-  allowedHosts: key(
-    'allowed_hosts',
+  allowedHosts: ours(
     HOST_LIST,
     '',
     'Names by which clients may call a server without tokens, beside IP addresses and local names; `*.example.com`: all below it, `*`: any (docs/security.md).',
-    OURS,
   ),
-  checkInferenceOrigin: key(
-    'check_inference_origin',
+  checkInferenceOrigin: ours(
     BOOLEAN,
     'true',
     'Whether the inference and metrics APIs refuse requests from web pages of other sites, as management always does.',
-    OURS,
   ),
-  enableConsole: key(
-    'enable_console',
+  enableConsole: ours(
     BOOLEAN,
     'true',
     'Whether the management listener serves the page of the console at `/console` ([Console](console.md)).',
-    OURS,
   ),
-  maxConnections: optional(
-    'max_connections',
+  maxConnections: oursOptional(
     integer(1, INT_MAX),
     'Connections that all listeners for inference, REST and gRPC, have together; the next get 503 or are reset. Unset: from the limit of open files (docs/security.md).',
-    OURS,
   ),
-  maxUnreadBytes: key(
-    'max_unread_bytes',
+  maxUnreadBytes: ours(
     integer(1_048_576, INT_MAX),
     '268435456',
     'Bytes of answers, REST and gRPC, that may wait for their clients to read them; a value below two times max_response_size counts as that. Beyond them, of the address that has most the connection that has most is closed.',
-    OURS,
   ),
-  maxUnfinishedBytes: key(
-    'max_unfinished_bytes',
+  maxUnfinishedBytes: ours(
     integer(1_048_576, TEBIBYTE),
     '268435456',
     'Bytes of REST bodies that have not come to their end, for all connections together; a value below two times max_request_size counts as that. Beyond them, of the address that has most the request that has most is refused with 503 (Open Inference, OpenAI: 429). gRPC: grpc_max_waiting_bytes.',
-    OURS,
   ),
-  maxWaitingInputBytes: optional(
-    'max_waiting_input_bytes',
+  maxWaitingInputBytes: oursOptional(
     integer(1_048_576, TEBIBYTE),
     'Bytes of all requests together that wait in the queues of models, are on their way to workers, or are kept for nodes of workflows; further requests get 503 (Open Inference, OpenAI: 429). A request to a model always passes while nothing else waits. Unset: a sixteenth of the memory of the machine or cgroup, at least 256 MiB.',
-    OURS,
   ),
-  maxConnectionsPerAddress: optional(
-    'max_connections_per_address',
+  maxConnectionsPerAddress: oursOptional(
     integer(1, INT_MAX),
     'The same for each client address (IPv6: each /64 network). Unset: half of max_connections.',
-    OURS,
   ),
-  maxNewConnectionsPerAddress: key(
-    'max_new_connections_per_address',
+  maxNewConnectionsPerAddress: ours(
     integer(0, INT_MAX),
     '2000',
     'New connections per second of one client address, to inference, management, and metrics each; the next wait. 0: any number (docs/security.md).',
-    OURS,
+  ),
+}
+
+const PER_SECOND = decimal('requests', 0, 1_000_000)
+
+/** Keys for what each client may use, and for what asks for a token besides the APIs (docs/security.md). */
+export const LIMIT_KEYS = {
+  keyRequestsPerSecond: ours(
+    PER_SECOND,
+    '0',
+    'Requests that each key may start in a second, unless its entry in api_keys_file says otherwise; 0: no limit.',
+  ),
+  keyConcurrentStreams: ours(
+    integer(0, INT_MAX),
+    '0',
+    'Requests that each key may have open at one time; a stream is open until its last item. 0: no limit.',
+  ),
+  keyBytesPerSecond: ours(
+    integer(0, INT_MAX),
+    '0',
+    'Bytes of requests and responses that each key may move in a second; 0: no limit.',
+  ),
+  addressRequestsPerSecond: ours(
+    PER_SECOND,
+    '0',
+    'The same as key_requests_per_second for each client address (IPv6: each /64 network), with a token or without. Behind a proxy, all clients have its address.',
+  ),
+  addressConcurrentStreams: ours(
+    integer(0, INT_MAX),
+    '0',
+    'The same as key_concurrent_streams for each client address.',
+  ),
+  addressBytesPerSecond: ours(
+    integer(0, INT_MAX),
+    '0',
+    'The same as key_bytes_per_second for each client address.',
+  ),
+  metricsRequireToken: ours(
+    BOOLEAN,
+    'false',
+    'Whether /metrics asks for a key with the scope `metrics`, or for the management token.',
+  ),
+  grpcReflectionRequireToken: ours(
+    BOOLEAN,
+    'false',
+    'Whether gRPC reflection asks for the token of its listener: inference or management. Health never does.',
   ),
 }

@@ -1,3 +1,5 @@
+import { envNameOf } from './key-spec.ts'
+
 /** A key of TorchServe that this server accepts but does not use. */
 interface InertKey {
   readonly name: string
@@ -30,11 +32,6 @@ const NOT_BY_ENV: ReadonlySet<string> = new Set([
 /** The variable that sets an inert key; undefined: no variable does. */
 export function inertEnvName(key: string): string | undefined {
   return NOT_BY_ENV.has(key) ? undefined : envNameOf(key)
-}
-
-/** The variable that sets a key: the key in capitals, prefixed with `TS_` unless it has that prefix. */
-export function envNameOf(key: string): string {
-  return key.startsWith('ts_') ? key.toUpperCase() : `TS_${key.toUpperCase()}`
 }
 
 function inert(reason: string, ...names: string[]): InertKey[] {

@@ -4,8 +4,8 @@ import type { ValueType } from './value-types.ts'
 export interface KeySpec<T> {
   /** Name in config.properties; of `environment` keys, the variable's name. */
   readonly name: string
-  /** Environment variable that sets the key; undefined: none. */
-  readonly env: string | undefined
+  /** Environment variable that sets the key. */
+  readonly env: string
   /** `environment`: the key is not allowed in the file, and its variable always counts. */
   readonly from: 'file' | 'environment'
   /** The variable counts without enable_envvars_config, and overrides file and flags. */
@@ -19,32 +19,56 @@ export interface KeySpec<T> {
   readonly doc: string
 }
 
-/** Differences from the usual case: a key of TorchServe, in the file, with the variable TS_<KEY>. */
-export type Details = Partial<Pick<KeySpec<unknown>, 'env' | 'from' | 'envAlways' | 'ours'>>
+/**
+ * Differences from the usual case: a key in the file, with the setting's name in snake case, and with the
+ * variable TS_<KEY>.
+ */
+type Details = Partial<Pick<KeySpec<unknown>, 'name' | 'env' | 'from' | 'envAlways'>>
 
-/** A key with a default. */
-export function key<T>(
-  name: string,
+/** An entry of the table. `named` completes it. */
+interface Draft<T> extends Details, Pick<KeySpec<T>, 'type' | 'fallback' | 'ours' | 'doc'> {}
+
+/** A key of TorchServe with a default. */
+export function key<T>(type: ValueType<T>, fallback: string, doc: string, details: Details = {}): Draft<T> {
+  return { type, fallback, doc, ours: false, ...details }
+}
+
+/** A key of TorchServe whose setting is undefined unless set. */
+export function optional<T>(type: ValueType<T>, doc: string, details: Details = {}): Draft<T | undefined> {
+  return { type, fallback: undefined, doc, ours: false, ...details }
+}
+
+/** A key of this server's own with a default. */
+export function ours<T>(type: ValueType<T>, fallback: string, doc: string, details: Details = {}): Draft<T> {
+  return { type, fallback, doc, ours: true, ...details }
+}
+
+/** A key of this server's own whose setting is undefined unless set. */
+export function oursOptional<T>(
   type: ValueType<T>,
-  fallback: string,
   doc: string,
   details: Details = {},
-) {
-  return spec<T>(name, type, fallback, doc, details)
+): Draft<T | undefined> {
+  return { type, fallback: undefined, doc, ours: true, ...details }
 }
 
-/** A key whose setting is undefined unless set. */
-export function optional<T>(name: string, type: ValueType<T>, doc: string, details: Details = {}) {
-  return spec<T | undefined>(name, type, undefined, doc, details)
+/** The table with the name and the variable of each key. */
+export function named<T extends Readonly<Record<string, Draft<unknown>>>>(
+  drafts: T,
+): { readonly [K in keyof T]: KeySpec<T[K] extends Draft<infer V> ? V : never> } {
+  const specs = Object.entries(drafts).map(([setting, draft]): [string, KeySpec<unknown>] => {
+    const { name = snakeCase(setting), from = 'file', envAlways = false } = draft
+    const env = draft.env ?? (from === 'environment' ? name : envNameOf(name))
+    return [setting, { ...draft, name, env, from, envAlways }]
+  })
+  return Object.fromEntries(specs) as ReturnType<typeof named<T>>
 }
 
-function spec<T>(
-  name: string,
-  type: ValueType<T>,
-  fallback: string | undefined,
-  doc: string,
-  details: Details,
-): KeySpec<T> {
-  const plain = { env: `TS_${name.toUpperCase()}`, from: 'file', envAlways: false, ours: false } as const
-  return { name, type, fallback, doc, ...plain, ...details }
+/** The variable that sets a key: the key in capitals, prefixed with `TS_` unless it has that prefix. */
+export function envNameOf(key: string): string {
+  return key.startsWith('ts_') ? key.toUpperCase() : `TS_${key.toUpperCase()}`
+}
+
+function snakeCase(setting: string): string {
+  return setting.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }

@@ -1,13 +1,10 @@
 import { tmpdir } from 'node:os'
-import { ACCESS_KEYS } from './access-keys.ts'
-import { ARCHIVE_KEYS } from './archive-keys.ts'
+import { ACCESS_KEYS, LIMIT_KEYS } from './access-keys.ts'
 import { AUTH_KEYS } from './auth-keys.ts'
-import { key, optional, type Details, type KeySpec } from './key-spec.ts'
-import { LIMIT_KEYS } from './limit-keys.ts'
+import { key, named, optional, ours, oursOptional } from './key-spec.ts'
 import { LISTENER_KEYS } from './listener-keys.ts'
-import { MODEL_KEYS } from './model-keys.ts'
-import { PYTHON_KEYS } from './python-keys.ts'
-import { LOG_FILES, type Settings } from './settings.ts'
+import { ARCHIVE_KEYS, MODEL_KEYS, PYTHON_KEYS } from './model-keys.ts'
+import { LOG_FILES } from './settings.ts'
 import {
   BOOLEAN,
   HEADER_NAME,
@@ -22,13 +19,14 @@ import {
   pattern,
   word,
   wordList,
+  INT_MAX,
 } from './value-types.ts'
 
-const OURS: Details = { ours: true }
-const INT_MAX = 2_147_483_647
-
-/** All keys, one for each setting. Parsing, error messages and docs/configuration.md come from this table. */
-export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
+/**
+ * All keys, one for each setting. The type of the settings, parsing, error messages and docs/configuration.md
+ * come from this table.
+ */
+export const KEYS = named({
   ...LISTENER_KEYS,
   ...ACCESS_KEYS,
   ...LIMIT_KEYS,
@@ -38,275 +36,201 @@ export const KEYS: { readonly [K in keyof Settings]: KeySpec<Settings[K]> } = {
   ...PYTHON_KEYS,
 
   jobQueueSize: key(
-    'job_queue_size',
     integer(1, INT_MAX),
     '100',
     'Requests of one model version that can wait for a worker; further requests get 503, over V2 429.',
   ),
   tsHeaderKeySequenceId: key(
-    'ts_header_key_sequence_id',
     HEADER_NAME,
     'ts_request_sequence_id',
     'Header that names the sequence of a request (sequenceBatching).',
-    { env: 'TS_HEADER_KEY_SEQUENCE_ID' },
   ),
   tsHeaderKeySequenceStart: key(
-    'ts_header_key_sequence_start',
     HEADER_NAME,
     'ts_request_sequence_start',
     'Header of the first request of a sequence whose id the server chose.',
-    { env: 'TS_HEADER_KEY_SEQUENCE_START' },
   ),
   tsHeaderKeySequenceEnd: key(
-    'ts_header_key_sequence_end',
     HEADER_NAME,
     'ts_request_sequence_end',
     'Header that ends sequences: `true` on a request, ids on a response.',
-    { env: 'TS_HEADER_KEY_SEQUENCE_END' },
   ),
-  maxRequestSize: key('max_request_size', integer(1, INT_MAX), '6553500', 'Largest request body, in bytes.'),
-  maxRequestElements: key(
-    'max_request_elements',
+  maxRequestSize: key(integer(1, INT_MAX), '6553500', 'Largest request body, in bytes.'),
+  maxRequestElements: ours(
     integer(100, INT_MAX),
     '250000',
     'Most elements of a request body that is parsed: arrays, objects and strings of JSON, 5 for each key of an object and each field of a gRPC message, 1 for four numbers. Raw tensors, and the numbers of JSON tensors and of JSON for handlers, do not count.',
-    OURS,
   ),
   maxResponseSize: key(
-    'max_response_size',
     integer(1, INT_MAX),
     '6553500',
     'Largest response body or item of a stream, in bytes.',
   ),
   defaultResponseTimeout: key(
-    'default_response_timeout',
     SECONDS,
     '120',
     'Limit on the time to the first response, and on each gap between two items of a stream.',
   ),
   defaultStartupTimeout: key(
-    'default_startup_timeout',
     SECONDS,
     '120',
     'Limit on the time from the start of a worker until its handler has loaded.',
   ),
   unregisterModelTimeout: key(
-    'unregister_model_timeout',
     SECONDS,
     '120',
     'Limit on the time in which the open requests of an unregistered version can finish, those in its queue too, and its workers must end. The answer waits for both.',
   ),
-  defaultQueueTimeout: key(
-    'default_queue_timeout',
-    SECONDS_OR_OFF,
-    '120',
-    'Limit on the time in the queue; 0: none.',
-    OURS,
-  ),
-  defaultFirstResponseTimeout: optional(
-    'default_first_response_timeout',
+  defaultQueueTimeout: ours(SECONDS_OR_OFF, '120', 'Limit on the time in the queue; 0: none.'),
+  defaultFirstResponseTimeout: oursOptional(
     SECONDS_OR_OFF,
     'Limit on the time to the first response; 0: none. Unset: the response timeout.',
-    OURS,
   ),
-  defaultGapTimeout: optional(
-    'default_gap_timeout',
+  defaultGapTimeout: oursOptional(
     SECONDS_OR_OFF,
     'Limit on each gap between two items of a stream; 0: none. Unset: the response timeout.',
-    OURS,
   ),
-  defaultRequestTimeout: key(
-    'default_request_timeout',
-    SECONDS_OR_OFF,
-    '0',
-    'Limit on the whole request; 0: none.',
-    OURS,
-  ),
-  cancelGraceMs: key(
-    'cancel_grace_ms',
+  defaultRequestTimeout: ours(SECONDS_OR_OFF, '0', 'Limit on the whole request; 0: none.'),
+  cancelGraceMs: ours(
     integer(1, INT_MAX),
     '10000',
     'Milliseconds in which a cancelled handler must end; its worker is killed after them.',
-    OURS,
   ),
-  streamWindowSize: key(
-    'stream_window_size',
+  streamWindowSize: ours(
     integer(1024, 1_073_741_824),
     '262144',
     'Bytes of one stream that may be in flight between handler and client.',
-    OURS,
   ),
-  openaiHeartbeatInterval: key(
-    'openai_heartbeat_interval',
+  openaiHeartbeatInterval: ours(
     SECONDS_OR_OFF,
     '15',
     'Seconds of silence in an OpenAI stream before a keep-alive comment; 0 disables it.',
-    OURS,
   ),
-  drainTimeout: key(
-    'drain_timeout',
+  drainTimeout: ours(
     SECONDS_OR_OFF,
     '30',
     'Limit on the time in which running requests can finish when the server stops.',
-    OURS,
   ),
 
   decodeInputRequest: key(
-    'decode_input_request',
     BOOLEAN,
     'true',
     'Whether JSON and text bodies are decoded before the handler sees them.',
   ),
   limitMaxImagePixels: key(
-    'limit_max_image_pixels',
     BOOLEAN,
     'true',
     'Whether handlers should reject very large images; handlers read it as context.properties.limitMaxImagePixels.',
   ),
   enableModelApi: key(
-    'enable_model_api',
     BOOLEAN,
     'false',
     'Whether models can be registered and unregistered while the server runs.',
   ),
   disableTokenAuthorization: key(
-    'disable_token_authorization',
     BOOLEAN,
     'false',
     'Switches TorchServe’s three keys off; requests need no token then, unless another identity is configured ([Authorization](authorization.md)).',
   ),
   tokenExpirationMin: key(
-    'token_expiration_min',
     decimal('minutes', 0.001, 1_000_000_000),
     '60',
     'Lifetime of the inference and management tokens.',
     { env: 'TS_TOKEN_EXPIRATION_TIME_MIN' },
   ),
   blacklistEnvVars: optional(
-    'blacklist_env_vars',
     pattern(''),
     'Names of environment variables that workers do not get: a regular expression that matches the whole name.',
   ),
-  defaultServiceHandler: optional(
-    'default_service_handler',
-    TEXT,
-    'Handler of archives whose manifest does not name one.',
-  ),
+  defaultServiceHandler: optional(TEXT, 'Handler of archives whose manifest does not name one.'),
   serviceEnvelope: optional(
-    'service_envelope',
     TEXT,
     'Request envelope of every model: `body`, `json`, `kserve` or `kservev2` (docs/envelopes.md). Unset: the one in the manifest, or none.',
   ),
   metricsMode: key(
-    'metrics_mode',
     word('log', 'prometheus', 'legacy'),
     'log',
     'Where TorchServe’s metrics go: log: log files and /metrics; prometheus: /metrics; legacy: three counters to /metrics, the rest to log files.',
   ),
   metricsConfig: optional(
-    'metrics_config',
     PATH,
     'The metrics.yaml that declares the metrics. Unset: the one in the package, with TorchServe’s names.',
   ),
   modelMetricsAutoDetect: key(
-    'model_metrics_auto_detect',
     BOOLEAN,
     'false',
     'Whether handlers may report metrics that metrics_config does not declare.',
   ),
   disableSystemMetrics: key(
-    'disable_system_metrics',
     BOOLEAN,
     'false',
     'Whether CPU, memory, disk and GPU are left out of the metrics.',
   ),
   metricTimeInterval: key(
-    'metric_time_interval',
     integer(1, MAX_TIMER_SECONDS),
     '60',
     'Seconds between two measurements of CPU, memory, disk and GPU.',
   ),
-  logLocation: key('LOG_LOCATION', PATH, 'logs', 'Folder of the log files.', {
-    env: 'LOG_LOCATION',
+  logLocation: key(PATH, 'logs', 'Folder of the log files.', {
+    name: 'LOG_LOCATION',
     from: 'environment',
   }),
-  metricsLocation: key('METRICS_LOCATION', PATH, 'logs', 'Folder of ts_metrics.log and model_metrics.log.', {
-    env: 'METRICS_LOCATION',
+  metricsLocation: key(PATH, 'logs', 'Folder of ts_metrics.log and model_metrics.log.', {
+    name: 'METRICS_LOCATION',
     from: 'environment',
   }),
-  logFiles: key(
-    'log_files',
+  logFiles: ours(
     wordList(...LOG_FILES),
     LOG_FILES.join(','),
     'Which log files are written; `none` for none.',
-    OURS,
   ),
-  logConsole: key(
-    'log_console',
+  logConsole: ours(
     wordList(...LOG_FILES),
     LOG_FILES.filter((name) => name !== 'audit_log').join(','),
     'Which logs go to stdout, whether or not they are in a file; `none` for none. The default is TorchServe’s.',
-    OURS,
   ),
-  logKeepBytes: key(
-    'log_keep_bytes',
+  logKeepBytes: ours(
     integer(0, Number.MAX_SAFE_INTEGER),
     '1073741824',
     'Bytes on disk that the rolled files of one log may have; the oldest are removed first.',
-    OURS,
   ),
-  logLevel: key(
-    'log_level',
-    word('debug', 'info', 'warn', 'error'),
-    'info',
-    'Lowest level that is logged.',
-    OURS,
-  ),
-  logFormat: key(
-    'log_format',
+  logLevel: ours(word('debug', 'info', 'warn', 'error'), 'info', 'Lowest level that is logged.'),
+  logFormat: ours(
     word('text', 'json'),
     'text',
     'Format of log lines: as in TorchServe, or one JSON object per line.',
-    OURS,
   ),
-  debug: key('debug', BOOLEAN, 'false', 'The same as log_level=debug.'),
-  tempDir: key('TEMP', PATH, tmpdir(), 'Folder for unpacked models, sockets and the pid file.', {
-    env: 'TEMP',
+  debug: key(BOOLEAN, 'false', 'The same as log_level=debug.'),
+  tempDir: key(PATH, tmpdir(), 'Folder for unpacked models, sockets and the pid file.', {
+    name: 'TEMP',
     from: 'environment',
   }),
   corsAllowedOrigin: optional(
-    'cors_allowed_origin',
     HEADER_VALUE,
     'Header access-control-allow-origin of every response: `*` or an origin. Of several, separated by commas, a response has the one that sent the request; `loopback` is every page of this machine.',
   ),
   corsAllowedMethods: optional(
-    'cors_allowed_methods',
     HEADER_VALUE,
     'Header access-control-allow-methods of every response. Unset: of preflight requests only, with the method that they ask for.',
   ),
   corsAllowedHeaders: optional(
-    'cors_allowed_headers',
     HEADER_VALUE,
     'Header access-control-allow-headers of every response. Unset: of preflight requests only, with the headers that they ask for.',
   ),
-  corsExposedHeaders: optional(
-    'cors_exposed_headers',
+  corsExposedHeaders: oursOptional(
     HEADER_VALUE,
     'Header access-control-expose-headers of every response: the headers that pages may read, such as `x-request-id`.',
-    OURS,
   ),
   enableEnvvarsConfig: key(
-    'enable_envvars_config',
     BOOLEAN,
     'false',
     'Whether environment variables override the file and the flags. The variable always has an effect. True by default where MLServer’s variables configure the server.',
     { envAlways: true },
   ),
   useEnvAllowedUrls: key(
-    'use_env_allowed_urls',
     BOOLEAN,
     'false',
     'Whether TS_ALLOWED_URLS has an effect (with enable_envvars_config=true).',
     { envAlways: true },
   ),
-}
+})

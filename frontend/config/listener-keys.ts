@@ -1,4 +1,4 @@
-import { key, optional } from './key-spec.ts'
+import { key, optional, ours, oursOptional } from './key-spec.ts'
 import {
   OPEN_INFERENCE,
   BOOLEAN,
@@ -12,201 +12,133 @@ import {
   integer,
   listenAddress,
   word,
+  INT_MAX,
 } from './value-types.ts'
-
-const OURS = { ours: true } as const
-const INT_MAX = 2_147_483_647
 
 /** Keys for listeners: addresses, ports, TLS. */
 export const LISTENER_KEYS = {
   inferenceAddress: key(
-    'inference_address',
     listenAddress(80, 443),
     'http://127.0.0.1:8080',
     'Inference REST API. The default port is 80.',
   ),
   managementAddress: key(
-    'management_address',
     listenAddress(8081, 8444),
     'http://127.0.0.1:8081',
     'Management REST API. Use the inference address to serve both on one port.',
   ),
   metricsAddress: key(
-    'metrics_address',
     listenAddress(8082, 8445),
     'http://127.0.0.1:8082',
     'Prometheus metrics. Cannot share a listener with the other APIs.',
   ),
-  enableMetricsApi: key('enable_metrics_api', BOOLEAN, 'true', 'Whether the metrics listener is opened.'),
-  grpcInferenceAddress: key(
-    'grpc_inference_address',
-    HOST,
-    '127.0.0.1',
-    'Host or IP of the gRPC inference API.',
-  ),
-  grpcManagementAddress: key(
-    'grpc_management_address',
-    HOST,
-    '127.0.0.1',
-    'Host or IP of the gRPC management API.',
-  ),
-  grpcInferencePort: key(
-    'grpc_inference_port',
-    PORT,
-    '7070',
-    'Port of the gRPC inference API; 0: any free port.',
-  ),
-  grpcManagementPort: key(
-    'grpc_management_port',
-    PORT,
-    '7071',
-    'Port of the gRPC management API; 0: any free port.',
-  ),
-  openInferenceGrpcAddress: key(
-    'open_inference_grpc_address',
+  enableMetricsApi: key(BOOLEAN, 'true', 'Whether the metrics listener is opened.'),
+  grpcInferenceAddress: key(HOST, '127.0.0.1', 'Host or IP of the gRPC inference API.'),
+  grpcManagementAddress: key(HOST, '127.0.0.1', 'Host or IP of the gRPC management API.'),
+  grpcInferencePort: key(PORT, '7070', 'Port of the gRPC inference API; 0: any free port.'),
+  grpcManagementPort: key(PORT, '7071', 'Port of the gRPC management API; 0: any free port.'),
+  openInferenceGrpcAddress: ours(
     HOST,
     '127.0.0.1',
     'Host or IP of the two gRPC listeners of the Open Inference Protocol.',
-    OURS,
   ),
-  openInferenceGrpcPort: optional(
-    'open_inference_grpc_port',
+  openInferenceGrpcPort: oursOptional(
     PORT,
     'Port of `inference.GRPCInferenceService` with the streams of MLServer and Seldon Core; 0: any free port. Unset: not opened.',
-    OURS,
   ),
-  tritonGrpcPort: optional(
-    'triton_grpc_port',
+  tritonGrpcPort: oursOptional(
     PORT,
     'Port of the same service with the streams of Triton. Unset: not opened.',
-    OURS,
   ),
-  openInferenceGzip: key(
-    'open_inference_gzip',
+  openInferenceGzip: ours(
     BOOLEAN,
     'true',
     'Whether unary responses of the Open Inference Protocol are compressed for clients that accept gzip; streams never are.',
-    OURS,
   ),
   grpcInferenceMaxConnectionAgeMs: optional(
-    'grpc_inference_max_connection_age_ms',
     integer(1, INT_MAX),
     'Milliseconds after which a connection to the gRPC inference API accepts no further calls. Unset: no limit.',
   ),
   grpcInferenceMaxConnectionAgeGraceMs: optional(
-    'grpc_inference_max_connection_age_grace_ms',
     integer(1, INT_MAX),
     'Milliseconds in which the calls of such a connection must end. Unset: no limit.',
   ),
-  grpcManagementMaxConnectionAgeMs: optional(
-    'grpc_management_max_connection_age_ms',
-    integer(1, INT_MAX),
-    'The same for the gRPC management API.',
-  ),
+  grpcManagementMaxConnectionAgeMs: optional(integer(1, INT_MAX), 'The same for the gRPC management API.'),
   grpcManagementMaxConnectionAgeGraceMs: optional(
-    'grpc_management_max_connection_age_grace_ms',
     integer(1, INT_MAX),
     'The same for the gRPC management API.',
   ),
-  grpcMaxConnections: key(
-    'grpc_max_connections',
+  grpcMaxConnections: ours(
     integer(1, INT_MAX),
     '512',
     'Connections that each gRPC listener has at most; the next are reset.',
-    OURS,
   ),
-  grpcMaxConnectionsPerAddress: key(
-    'grpc_max_connections_per_address',
+  grpcMaxConnectionsPerAddress: ours(
     integer(1, INT_MAX),
     '128',
     'The same for each client address (IPv6: each /64 network).',
-    OURS,
   ),
-  grpcMaxConcurrentStreams: key(
-    'grpc_max_concurrent_streams',
+  grpcMaxConcurrentStreams: ours(
     integer(1, INT_MAX),
     '256',
     'Calls that may be open at one time on a gRPC connection.',
-    OURS,
   ),
-  grpcMaxMetadataSize: key(
-    'grpc_max_metadata_size',
+  grpcMaxMetadataSize: ours(
     integer(1024, 65_535),
     '16384',
     'Largest metadata of a gRPC call, in bytes: names, values and 32 for each.',
-    OURS,
   ),
-  grpcMaxConnectionBytes: key(
-    'grpc_max_connection_bytes',
+  grpcMaxConnectionBytes: ours(
     integer(1, INT_MAX),
     '67108864',
     'Bytes of unfinished requests that may wait on a gRPC connection, 7 KiB for each open call included; one request of max_request_size always may.',
-    OURS,
   ),
-  grpcMaxWaitingBytes: key(
-    'grpc_max_waiting_bytes',
+  grpcMaxWaitingBytes: ours(
     integer(1, INT_MAX),
     '268435456',
     'The same for all connections of a gRPC listener.',
-    OURS,
   ),
-  grpcMaxDecompressionRatio: key(
-    'grpc_max_decompression_ratio',
+  grpcMaxDecompressionRatio: ours(
     integer(1, INT_MAX),
     '100',
     'How many times its compressed size a gRPC message may have when it is larger than 8 MiB.',
-    OURS,
   ),
-  grpcMessageTimeout: key(
-    'grpc_message_timeout',
+  grpcMessageTimeout: ours(
     SECONDS,
     '60',
     'Limit on the time from the start of a gRPC call to its whole request; in a stream, on that of each message.',
-    OURS,
   ),
-  grpcMaxConnectionIdle: key(
-    'grpc_max_connection_idle',
+  grpcMaxConnectionIdle: ours(
     SECONDS_OR_OFF,
     '3600',
     'Time without calls after which a gRPC connection is closed; 0: never.',
-    OURS,
   ),
   enableGrpcSsl: key(
-    'enable_grpc_ssl',
     BOOLEAN,
     'false',
     'Whether both gRPC APIs use TLS, with certificate_file and private_key_file (docs/tls.md).',
   ),
-  certificateFile: optional(
-    'certificate_file',
-    PATH,
-    'PEM file with the certificate chain, for https addresses and gRPC.',
-  ),
-  privateKeyFile: optional('private_key_file', PATH, 'PEM file with its private key (PKCS8 or PKCS1).'),
-  tlsCiphers: key(
-    'tls_ciphers',
+  certificateFile: optional(PATH, 'PEM file with the certificate chain, for https addresses and gRPC.'),
+  privateKeyFile: optional(PATH, 'PEM file with its private key (PKCS8 or PKCS1).'),
+  tlsCiphers: ours(
     CIPHERS,
     'TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:ECDHE+AESGCM:ECDHE+CHACHA20',
     'TLS suites for https addresses and gRPC, as OpenSSL lists them. The default has only AEAD suites with forward secrecy.',
-    OURS,
   ),
   keystore: optional(
-    'keystore',
     PATH,
     'PKCS12 file with key and certificates, for https addresses; takes precedence over the PEM files.',
   ),
-  keystorePass: key('keystore_pass', TEXT, 'changeit', 'Password of the keystore.'),
+  keystorePass: key(TEXT, 'changeit', 'Password of the keystore.'),
   keystoreType: key(
-    'keystore_type',
     word('pkcs12', 'jks'),
     'pkcs12',
     'Only PKCS12 is supported; the error for a JKS keystore contains the command that converts it.',
   ),
   openInferenceProtocol: key(
-    'ts_open_inference_protocol',
     OPEN_INFERENCE,
     'false',
     'Whether the Open Inference Protocol is served: `true` or `oip`; any other text is off. The variable always has an effect.',
-    { env: 'TS_OPEN_INFERENCE_PROTOCOL', envAlways: true },
+    { name: 'ts_open_inference_protocol', envAlways: true },
   ),
 }

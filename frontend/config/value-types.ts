@@ -16,6 +16,8 @@ export interface ValueType<T> {
   parse(text: string, explain: (why: string) => void, warn: (what: string) => void): T | undefined
 }
 
+/** The largest whole number of most keys, as in TorchServe. */
+export const INT_MAX = 2_147_483_647
 /** The longest time that a key may set: what a timer can count, in whole seconds. */
 export const MAX_TIMER_SECONDS = Math.floor(MAX_TIMER_MS / 1000)
 
@@ -123,17 +125,21 @@ export const CIPHERS = parsed('cipher list', 'names of OpenSSL, divided by colon
 )
 
 /** Origins of a URL: `host[:port]` stands for `https://host[:port]`. */
-export const ORIGIN_LIST = parsed('host list', 'hosts, each host[:port] or http://host[:port]', (text) => {
-  const origins = splitList(text).map((item) => {
-    const url = /^https?:\/\//i.test(item) ? item : `https://${item}`
-    const { origin, href } = URL.canParse(url) ? new URL(url) : { origin: '', href: undefined }
-    return href === `${origin}/` && !item.endsWith('/') ? origin : undefined
-  })
-  return origins.every((each) => each !== undefined) ? origins : undefined
-})
+export const ORIGIN_LIST = parsed<readonly string[]>(
+  'host list',
+  'hosts, each host[:port] or http://host[:port]',
+  (text) => {
+    const origins = splitList(text).map((item) => {
+      const url = /^https?:\/\//i.test(item) ? item : `https://${item}`
+      const { origin, href } = URL.canParse(url) ? new URL(url) : { origin: '', href: undefined }
+      return href === `${origin}/` && !item.endsWith('/') ? origin : undefined
+    })
+    return origins.every((each) => each !== undefined) ? origins : undefined
+  },
+)
 
 /** Host names in lower case; `*.` before a name stands for all below it, `*` for any. */
-export const HOST_LIST = parsed('host list', 'host names, *.name or *', (text) => {
+export const HOST_LIST = parsed<readonly string[]>('host list', 'host names, *.name or *', (text) => {
   const names = splitList(text.toLowerCase())
   return names.every((name) => /^(\*|(\*\.)?[a-z0-9_][a-z0-9._-]{0,252})$/.test(name)) ? names : undefined
 })

@@ -4,6 +4,7 @@ import { expect, test } from '@jest/globals'
 import { runInit } from '../../frontend/cli/init/command.ts'
 import { TEMPLATE_NAMES } from '../../frontend/cli/init/templates.ts'
 import { installedFrom } from '../../frontend/cli/init/write-project.ts'
+import { named } from '../../frontend/config/key-spec.ts'
 import { LISTENER_KEYS } from '../../frontend/config/listener-keys.ts'
 import { parseProperties } from '../../frontend/config/properties.ts'
 import { REPOSITORY } from '../support/server.ts'
@@ -95,7 +96,7 @@ test.each(TEMPLATE_NAMES)('README of %s names every port that a second server ne
   const readme = readFileSync(join(folder, 'README.md'), 'utf8')
   const [, block = ''] = /```properties\n([^]*?)```/.exec(readme)!
   const given = parseProperties(block, 'README.md', undefined)
-  const ports = Object.values(LISTENER_KEYS).filter(({ name, fallback }) =>
+  const ports = Object.values(named(LISTENER_KEYS)).filter(({ name, fallback }) =>
     name.endsWith('_port') ? fallback !== undefined : /^http:.*:\d+$/.test(fallback ?? ''),
   )
   expect(given.map(({ name }) => name)).toEqual(ports.map(({ name }) => name))
