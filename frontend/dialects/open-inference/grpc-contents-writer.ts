@@ -18,19 +18,16 @@ export function typedContents(tensor: RawTensor): Buffer | undefined {
     case 'bytes':
       return texts(tensor, tag)
     case 'fixed':
-      return packed(tag, tensor.data.byteLength, (into, at) => into.set(tensor.data, at))
+      return packed(tag, tensor.data)
     case 'varint':
       return varints(tensor, tag)
   }
 }
 
-function packed(tag: number, bytes: number, write: (into: Buffer, at: number) => void): Buffer {
-  const start = 1 + varintBytes(bytes)
-  const contents = Buffer.allocUnsafe(start + bytes)
-  contents[0] = tag
-  writeVarint(contents, 1, bytes)
-  write(contents, start)
-  return contents
+function packed(tag: number, bytes: Uint8Array): Buffer {
+  const head = Buffer.allocUnsafe(1 + MAX_VARINT_BYTES)
+  head[0] = tag
+  return Buffer.concat([head.subarray(0, writeVarint(head, 1, bytes.byteLength)), bytes])
 }
 
 /** The elements stand behind their lengths in both forms. */
@@ -51,74 +48,32 @@ function maxTextBytes(bytes: number): number {
   return bytes + 2 * Math.ceil(bytes / 2 ** 21)
 }
 
+/** Integers as two halves of 64 bits each: a bigint for each would take most of the time. */
 function varints(tensor: RawTensor, tag: number): Buffer {
   const { kind } = NUMERIC.get(tensor.datatype)!
-  if (kind === 'wide integer') return wide(tensor, tag)
-  const array = arrayOf(tensor) as Int32Array
-  const isFlag = kind === 'boolean'
-  let size = 0
+  const array = arrayOf(tensor)
+  const isWide = kind === 'wide integer'
+  const words = isWide ? new Uint32Array(array.buffer, array.byteOffset, 2 * array.length) : undefined
+  const narrow = array as Int32Array
+  const bytes = Buffer.allocUnsafe(array.length * (kind === 'boolean' ? 1 : MAX_VARINT_BYTES))
+  let at = 0
   for (let i = 0; i < array.length; i += 1) {
-    const value = array[i]!
-    size += isFlag ? 1 : value < 0 ? NEGATIVE_BYTES : varintBytes(value)
+    if (words !== undefined) at = writeVarint(bytes, at, words[2 * i]!, words[2 * i + 1])
+    else if (kind === 'boolean') bytes[at++] = narrow[i] === 0 ? 0 : 1
+    else at = writeVarint(bytes, at, narrow[i]! >>> 0, narrow[i]! < 0 ? 0xffffffff : 0)
   }
-  return packed(tag, size, (into, start) => {
-    let at = start
-    for (let i = 0; i < array.length; i += 1) {
-      const value = array[i]!
-      if (isFlag) into[at++] = value === 0 ? 0 : 1
-      else if (value < 0) at = writeHalves(into, at, value >>> 0, 0xffffffff)
-      else at = writeVarint(into, at, value)
-    }
-  })
+  return packed(tag, bytes.subarray(0, at))
 }
 
-/** In two halves, because a bigint for each would take most of the time. */
-function wide(tensor: RawTensor, tag: number): Buffer {
-  const { buffer, byteOffset, length } = arrayOf(tensor)
-  const words = new Uint32Array(buffer, byteOffset, 2 * length)
-  let size = 0
-  for (let i = 0; i < words.length; i += 2) size += halvesBytes(words[i]!, words[i + 1]!)
-  return packed(tag, size, (into, start) => {
-    let at = start
-    for (let i = 0; i < words.length; i += 2) at = writeHalves(into, at, words[i]!, words[i + 1]!)
-  })
-}
-
-/** What a negative integer takes, whatever its size. */
-const NEGATIVE_BYTES = 10
-
-/** Of an integer from 0 to 2^32 - 1. */
-function varintBytes(value: number): number {
-  let bytes = 1
-  for (let rest = value >>> 7; rest > 0; rest >>>= 7) bytes += 1
-  return bytes
-}
-
-function halvesBytes(low: number, high: number): number {
-  if (high === 0) return varintBytes(low)
-  // 28 bits stand in the first four bytes.
-  return 4 + (high < 8 ? 1 : 1 + varintBytes(high >>> 3))
-}
+const MAX_VARINT_BYTES = 10
 
 /** Returns the position after it. */
-function writeVarint(into: Buffer, at: number, value: number): number {
-  let rest = value
-  for (; rest > 0x7f; rest >>>= 7) into[at++] = (rest & 0x7f) | 0x80
-  into[at++] = rest
-  return at
-}
-
-/** The same for 64 bits. */
-function writeHalves(into: Buffer, at: number, low: number, high: number): number {
-  if (high === 0) return writeVarint(into, at, low)
-  let rest = low
-  for (let i = 0; i < 4; i += 1, rest >>>= 7) into[at++] = (rest & 0x7f) | 0x80
-  const middle = rest | ((high & 7) << 4)
-  const last = high >>> 3
-  if (last === 0) {
-    into[at++] = middle
-    return at
+function writeVarint(into: Buffer, at: number, low: number, high = 0): number {
+  while (high > 0 || low > 0x7f) {
+    into[at++] = (low & 0x7f) | 0x80
+    low = ((low >>> 7) | (high << 25)) >>> 0
+    high >>>= 7
   }
-  into[at++] = middle | 0x80
-  return writeVarint(into, at, last)
+  into[at++] = low
+  return at
 }

@@ -1,3 +1,4 @@
+import protobuf from 'protobufjs/minimal.js'
 import { ServeError } from '../../../common/errors.ts'
 import { NUMERIC, type DatatypeSpec } from '../../../common/tensors/datatypes.ts'
 import { invalid } from '../../../common/tensors/tensor.ts'
@@ -43,93 +44,41 @@ export function rawContents(
   const form = FIELDS.get(datatype)
   if (form === undefined) return undefined
   if (contents === undefined) return NO_CONTENTS
-  const values = new Values(name, contents, form.field)
+  const values = { name, contents, field: form.field }
   if (form.encoding === 'bytes') return joinTexts(values, maxBytes)
   const spec = NUMERIC.get(datatype)!
   return form.encoding === 'fixed' ? joinFixed(values, spec) : readVarints(values, spec, maxBytes)
 }
 
-const VARINT = 0
-const FIXED_64 = 1
-const LENGTH = 2
-const FIXED_32 = 5
-
-/** Walks the values of one field, each a range of bytes; packed numbers are one value. */
-class Values {
+/** The values of one field of a message. */
+interface Values {
   readonly name: string
-  readonly bytes: Buffer
-  start = 0
-  end = 0
-  readonly #field: number
-  #at = 0
+  readonly contents: Buffer
+  readonly field: number
+}
 
-  constructor(name: string, bytes: Buffer, field: number) {
-    this.name = name
-    this.bytes = bytes
-    this.#field = field
+const LENGTH_DELIMITED = 2
+
+/** Calls `take` with the range of each value; packed numbers are one value. */
+function eachValue({ name, contents, field }: Values, take: (start: number, end: number) => void): void {
+  const reader = protobuf.Reader.create(contents)
+  const next = (): boolean => {
+    const tag = reader.uint32()
+    const bytes = (tag & 7) === LENGTH_DELIMITED ? reader.uint32() : undefined
+    start = reader.pos
+    if (bytes === undefined) reader.skipType(tag & 7)
+    else reader.skip(bytes)
+    return tag >>> 3 === field
   }
-
-  /** Begins again. */
-  rewind(): this {
-    this.#at = 0
-    return this
-  }
-
-  /** Sets `start` and `end`. False: there is no further value. */
-  next(): boolean {
-    // A short text, of which there may be millions.
-    const at = this.#at
-    if (this.bytes[at] === this.#field * 8 + LENGTH && this.bytes[at + 1]! < 0x80) {
-      this.start = at + 2
-      this.end = this.#at = this.start + this.bytes[at + 1]!
-      if (this.end > this.bytes.byteLength) throw malformed(this.name)
-      return true
+  let start = 0
+  while (reader.pos < reader.len) {
+    let isWanted: boolean
+    try {
+      isWanted = next()
+    } catch {
+      throw malformed(name)
     }
-    while (this.#at < this.bytes.length) {
-      const tag = this.#varint()
-      this.start = this.#at
-      this.#skip(tag % 8)
-      if (this.#at > this.bytes.byteLength) throw malformed(this.name)
-      this.end = this.#at
-      if (Math.floor(tag / 8) === this.#field) return true
-    }
-    return false
-  }
-
-  #skip(wireType: number): void {
-    switch (wireType) {
-      case VARINT:
-        this.#varint()
-        break
-      case FIXED_64:
-        this.#at += 8
-        break
-      case FIXED_32:
-        this.#at += 4
-        break
-      case LENGTH: {
-        const length = this.#varint()
-        this.start = this.#at
-        this.#at += length
-        break
-      }
-      default:
-        throw malformed(this.name)
-    }
-  }
-
-  /** A tag or a length; others are read again. */
-  #varint(): number {
-    const { bytes } = this
-    let value = 0
-    for (let i = 0, factor = 1; i < 10; i += 1, factor *= 128) {
-      if (this.#at >= bytes.byteLength) throw malformed(this.name)
-      const byte = bytes[this.#at]!
-      this.#at += 1
-      value += (byte & 0x7f) * factor
-      if (byte < 0x80) return value
-    }
-    throw malformed(this.name)
+    if (isWanted) take(start, reader.pos)
   }
 }
 
@@ -137,122 +86,70 @@ class Values {
 function joinTexts(values: Values, maxBytes: number): RawContents {
   let count = 0
   let size = 0
-  while (values.next()) {
+  eachValue(values, (start, end) => {
     count += 1
-    size += 4 + values.end - values.start
-  }
+    size += 4 + end - start
+  })
   if (size > maxBytes) throw tooLarge()
   const data = Buffer.allocUnsafe(size)
   let at = 0
-  values.rewind()
-  while (values.next()) {
-    const length = values.end - values.start
-    at = data.writeUInt32LE(length, at)
-    if (length > 0) at += values.bytes.copy(data, at, values.start, values.end)
-  }
+  eachValue(values, (start, end) => {
+    at = data.writeUInt32LE(end - start, at)
+    at += values.contents.copy(data, at, start, end)
+  })
   return { count, data }
 }
 
 /** Floats stand on the wire as they do in a raw tensor. */
 function joinFixed(values: Values, { array }: DatatypeSpec): RawContents {
-  const { bytes } = values
   const width = array.BYTES_PER_ELEMENT
-  const data = Buffer.allocUnsafe(bytes.byteLength)
+  const data = Buffer.allocUnsafe(values.contents.length)
   let size = 0
-  while (values.next()) {
-    if ((values.end - values.start) % width !== 0) throw malformed(values.name)
-    size += bytes.copy(data, size, values.start, values.end)
-  }
+  eachValue(values, (start, end) => {
+    if ((end - start) % width !== 0) throw malformed(values.name)
+    size += values.contents.copy(data, size, start, end)
+  })
   return { count: size / width, data: data.subarray(0, size) }
 }
 
-function readVarints(values: Values, spec: DatatypeSpec, maxBytes: number): RawContents {
-  let count = 0
-  while (values.next()) count += varintsIn(values)
-  const elements = count * spec.array.BYTES_PER_ELEMENT > maxBytes ? undefined : new spec.array(count)
-  if (elements === undefined) throw tooLarge()
-  const reader = new VarintReader(values.name, values.bytes)
-  values.rewind()
-  for (let index = 0; values.next();) {
-    reader.at = values.start
-    index =
-      spec.kind === 'wide integer'
-        ? readWide(reader, values.end, new Uint32Array(elements.buffer), index)
-        : readNarrow(reader, values.end, elements as Int32Array, index, spec)
-  }
-  return { count, data: new Uint8Array(elements.buffer) }
-}
-
-function varintsIn({ bytes, start, end }: Values): number {
-  let count = 0
-  for (let at = start; at < end; at += 1) if (bytes[at]! < 0x80) count += 1
-  return count
-}
-
-/** The next index. */
-function readWide(reader: VarintReader, end: number, words: Uint32Array, index: number): number {
-  while (reader.at < end) {
-    reader.read(end)
-    words[2 * index] = reader.low
-    words[2 * index + 1] = reader.high
-    index += 1
-  }
-  return index
-}
-
-/** The next index. */
-function readNarrow(
-  reader: VarintReader,
-  end: number,
-  elements: Int32Array,
-  index: number,
-  { kind, min, max }: DatatypeSpec,
-): number {
-  const isFlag = kind === 'boolean'
-  const isSigned = min < 0
-  const least = Number(min)
-  const most = Number(max)
-  while (reader.at < end) {
-    reader.read(end)
-    const low = isSigned ? reader.low : reader.low >>> 0
-    const value = isFlag ? Number((reader.low | reader.high) !== 0) : low
-    if (value < least || value > most)
-      throw invalid(reader.name, `data must contain only whole numbers from ${least} to ${most}`)
-    elements[index] = value
-    index += 1
-  }
-  return index
-}
-
 /** Reads numbers of up to 64 bits as two halves, because a bigint for each would take most of the time. */
-class VarintReader {
-  at = 0
-  low = 0
-  high = 0
-  readonly name: string
-  readonly #bytes: Buffer
-
-  constructor(name: string, bytes: Buffer) {
-    this.name = name
-    this.#bytes = bytes
-  }
-
-  /** Reads the number at `at`, which must end before `end`. */
-  read(end: number): void {
-    let low = 0
-    let high = 0
-    for (let shift = 0; ; shift += 7) {
-      if (this.at >= end || shift > 63) throw malformed(this.name)
-      const byte = this.#bytes[this.at]!
-      this.at += 1
-      if (shift < 32) low |= (byte & 0x7f) << shift
-      if (shift === 28) high = (byte & 0x7f) >> 4
-      else if (shift > 28) high |= (byte & 0x7f) << (shift - 32)
-      if (byte < 0x80) break
+function readVarints(values: Values, { kind, array, min, max }: DatatypeSpec, maxBytes: number): RawContents {
+  const { name, contents } = values
+  let count = 0
+  eachValue(values, (start, end) => {
+    for (let at = start; at < end; at += 1) if (contents[at]! < 0x80) count += 1
+  })
+  if (count * array.BYTES_PER_ELEMENT > maxBytes) throw tooLarge()
+  const elements = new array(count)
+  const wide = kind === 'wide integer' ? new Uint32Array(elements.buffer) : undefined
+  const narrow = elements as Int32Array
+  const [least, most] = [Number(min), Number(max)]
+  let index = 0
+  eachValue(values, (start, end) => {
+    for (let at = start; at < end; index += 1) {
+      let low = 0
+      let high = 0
+      let byte = 0x80
+      for (let shift = 0; byte >= 0x80; shift += 7) {
+        if (at === end || shift > 63) throw malformed(name)
+        byte = contents[at++]!
+        const bits = byte & 0x7f
+        if (shift < 32) low |= bits << shift
+        if (shift > 28) high |= bits << (shift - 32)
+        else if (shift === 28) high = bits >> 4
+      }
+      if (wide !== undefined) {
+        wide[2 * index] = low
+        wide[2 * index + 1] = high
+        continue
+      }
+      const value = kind === 'boolean' ? Number((low | high) !== 0) : least < 0 ? low : low >>> 0
+      if (value < least || value > most)
+        throw invalid(name, `data must contain only whole numbers from ${least} to ${most}`)
+      narrow[index] = value
     }
-    this.low = low
-    this.high = high
-  }
+  })
+  return { count, data: new Uint8Array(elements.buffer) }
 }
 
 function malformed(name: string): ServeError {
