@@ -43,6 +43,13 @@ const list =
   (v) =>
     Array.isArray(v) && v.every(check)
 
+/** Values of one metric in a frame, which take time one by one. The worker's library sends 256 at most. */
+const MAX_METRIC_VALUES = 1024
+const few =
+  (check: Check): Check =>
+  (v) =>
+    list(check)(v) && (v as unknown[]).length <= MAX_METRIC_VALUES
+
 const wireError = shape({
   code: text,
   message: text,
@@ -95,8 +102,8 @@ const fromWorker: Record<FromWorker['type'], Check> = {
     kind: metricKind,
     unit: text,
     dimensions: texts,
-    values: list(finite),
-    requestIds: list(text),
+    values: few(finite),
+    requestIds: few(text),
   }),
   pong: shape({ nonce: count }),
 }

@@ -104,6 +104,15 @@ test('a message with a required field missing is refused', () => {
   )
 })
 
+test('a metric with more values than a worker sends at once is refused', () => {
+  const metric = (count: number): Buffer => {
+    const lists = { values: Array<number>(count).fill(1), requestIds: Array<string>(count).fill('') }
+    return packr.pack({ type: 'metric', name: 'm', kind: 'histogram', unit: 'ms', dimensions: {}, ...lists })
+  }
+  expect(decodeFromWorker(metric(1024))).toMatchObject({ type: 'metric' })
+  expect(() => decodeFromWorker(metric(1025))).toThrow(protocolError)
+})
+
 test('types that are no message are refused, also ones that every object has', () => {
   for (const type of ['', 'toString', 'constructor', '__proto__', 'reply', 7, null]) {
     expect(() => decodeFromWorker(packr.pack({ type }))).toThrow(protocolError)
