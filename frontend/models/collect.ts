@@ -4,9 +4,13 @@ import { isObject } from '../../common/json.ts'
 import { newRequestId } from '../jobs/request-id.ts'
 import { Job } from '../jobs/job.ts'
 import type { Model } from './model.ts'
+import { noWorker } from './no-worker.ts'
 import type { ReplySink } from '../jobs/reply-sink.ts'
 
-/** Asks a worker for its handler's metadata. Anything but a JSON object becomes `{}`, as in TorchServe. */
+/**
+ * Asks a worker for its handler's metadata. Anything but a JSON object becomes `{}`, as in TorchServe.
+ * @throws ServeError NO_WORKER when no worker has loaded the model, MODEL_FAILED, and errors of the handler
+ */
 export async function customizedMetadata(model: Model): Promise<Record<string, unknown>> {
   const body = await new Promise<Uint8Array>((resolve, reject) => {
     const job = new Job(
@@ -20,6 +24,9 @@ export async function customizedMetadata(model: Model): Promise<Record<string, u
       },
       new CollectingSink(resolve, reject),
     )
+    // describe itself says how workers fare, so it does not wait for one.
+    if (model.workers.ready === 0 && model.workers.failure === undefined && !model.wakes)
+      throw noWorker(model.name, job)
     model.submit(job)
   })
   return objectOrEmpty(body)

@@ -538,6 +538,13 @@ describe('scaling', () => {
   })
 })
 
+test("describe with the handler's own metadata does not wait for a worker that starts", async () => {
+  const rig = await Rig.with('a')
+  rig.pools[0]!.ready = 0
+  const described = rig.manager.describe('a', undefined, true)
+  await expect(described).rejects.toMatchObject({ code: 'NO_WORKER' })
+})
+
 describe('health and readiness', () => {
   test('a server with a worker past its retries is not healthy, and so not ready', async () => {
     const rig = await Rig.with('a')
