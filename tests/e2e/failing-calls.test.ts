@@ -136,6 +136,24 @@ const MODELS: Place[] = [
   },
 ]
 
+const workflow = {
+  act: async (at: FailingServer) => expect(await at.registerWorkflow()).toBe(500),
+  works: (at: FailingServer) => at.registersWorkflow(),
+}
+
+const WORKFLOWS: Place[] = [
+  {
+    what: 'its archive',
+    call: 'open',
+    text: 'flow.war',
+    codes: ['EMFILE', 'ENOENT'],
+    by: 'thread',
+    ...workflow,
+  },
+  { what: 'its specification', call: 'open', text: 'flow.yaml', codes: ['EMFILE'], ...workflow },
+  { what: 'its functions', call: 'write', text: '.functions-', ...workflow },
+]
+
 const DOWNLOADS: Place[] = [
   { what: 'a download', call: 'open', text: '.download-', ...downloads },
   { what: 'its content', call: 'write', text: '.download-', ...downloads },
@@ -316,6 +334,9 @@ describe('calls that fail while a load is verified: no request of others is lost
   })
   describe('models', () => {
     test.each(casesOf(MODELS))('%s: %s, %s', (_what, _call, code, place) => check(code, place))
+  })
+  describe('workflows', () => {
+    test.each(casesOf(WORKFLOWS))('%s: %s, %s', (_what, _call, code, place) => check(code, place))
   })
   describe('downloads', () => {
     test.each(casesOf(DOWNLOADS))('%s: %s, %s', (_what, _call, code, place) => check(code, place))

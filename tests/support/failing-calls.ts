@@ -22,9 +22,12 @@ import { rawRequest, type RawResponse } from './raw-http.ts'
 import { type Server, startServer } from './server.ts'
 import { tempDir } from './temp.ts'
 import { VerifyingLoad } from './verifying-load.ts'
+import { WorkflowStore } from './workflows.ts'
 
 const HANDLER = `export const handle = (requests) => requests.map(() => 'hello')\n`
 const PRINTS = `export function handle(requests) { console.log('printed'); return requests.map(() => 'hello') }\n`
+/** A function of the workflow, then a model. */
+const FLOW = 'models: {last: {url: typed}}\ndag: {pass: [last]}\n'
 const DAY_MS = 86_400_000
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
@@ -57,6 +60,8 @@ export class FailingServer {
       writeFileSync(join(store, name, 'handler.ts'), source.replace('(requests)', '(requests: unknown[])'))
       writeFileSync(join(store, name, 'model-config.yaml'), 'responseTimeout: 60\n')
     }
+    const workflows = new WorkflowStore()
+    await workflows.pack('flow', FLOW)
     const files = createServer((_request, response) => response.end(readFileSync(away)))
     await once(files.listen(0, '127.0.0.1'), 'listening')
     const faults = new Faults()
@@ -69,6 +74,7 @@ export class FailingServer {
         allowed_urls: 'http://127.0.0.1.*',
         api_keys_file: keysFile,
         max_snapshots: 2,
+        workflow_store: workflows.folder,
       },
       flags: ['--enable-model-api'],
       ...faults.options,
@@ -142,6 +148,15 @@ export class FailingServer {
     const { models = [] } = (await this.server.manage('GET', '/models')).json
     for (const { modelName } of models)
       if (modelName !== 'count' && modelName !== 'other') await this.unregister(modelName)
+  }
+
+  async registerWorkflow(): Promise<number> {
+    return (await this.server.manage('POST', '/workflows?url=flow.war')).status
+  }
+
+  async registersWorkflow(): Promise<void> {
+    expect(await this.registerWorkflow()).toBe(200)
+    expect((await this.server.manage('DELETE', '/workflows/flow')).status).toBe(200)
   }
 
   /** One more worker. */
@@ -239,10 +254,13 @@ export class FailingServer {
 
   /** The file of the log is of yesterday, so that its next line begins another. */
   async rollModelLog(): Promise<void> {
+    // Nothing may be written between the change of its time and the opening.
+    const printed = (): number => this.logText('model_log.log').split('printed').length
+    const before = printed()
     await this.predict('other')
     await this.server.until(
-      async () => this.logText('model_log.log'),
-      (text) => text !== '',
+      async () => printed(),
+      (now) => now > before,
     )
     const yesterday = new Date(Date.now() - DAY_MS)
     utimesSync(this.logPath('model_log.log'), yesterday, yesterday)
