@@ -42,7 +42,8 @@ export function checkRequest(operation: Operation, body: Record<string, unknown>
   const fields = new Fields(body)
   fields.text('model', true)
   if (operation === 'embeddings') return { operation, body: embeddings(body, fields) }
-  sampling(fields)
+  // Without new tokens, a completion is only its prompt.
+  sampling(fields, operation === 'completions' && body['echo'] === true ? 0 : 1)
   if (operation === 'chat') return { operation, body: chat(body, fields) }
   return { operation, body: completion(body, fields) }
 }
@@ -53,11 +54,11 @@ function parse(bytes: Buffer): Record<string, unknown> {
   throw new ServeError('MALFORMED_BODY', 'The body must be a JSON object')
 }
 
-function sampling(fields: Fields): void {
+function sampling(fields: Fields, minTokens: 0 | 1): void {
   fields.flag('stream')
   fields.object('stream_options')
   fields.integer('n', 1, MAX_CHOICES)
-  fields.integer('max_tokens', 1)
+  fields.integer('max_tokens', minTokens)
   fields.number('temperature', 0, 2)
   fields.number('top_p', 0, 1)
   fields.number('presence_penalty', -2, 2)

@@ -90,7 +90,7 @@ async function* choice(
   let logprobs: TokenLogprob[] = []
   for await (const { text, tokens, logprob, finish } of pieces) {
     counts[index] = tokens
-    if (logprob !== undefined) logprobs.push(logprob)
+    if (logprob !== undefined && logprob.logprob !== null) logprobs.push(logprob)
     const deltas = finish === undefined ? reader.push(text) : reader.end(text)
     for (const delta of deltas) {
       yield {

@@ -1,16 +1,18 @@
 import type { Token } from 'node-llama-cpp'
-import { OpenAIError, type CompletionChunk, type CompletionRequest, type TokenLogprob } from 'torchserve-ts'
+import { OpenAIError, type CompletionChunk, type CompletionRequest } from 'torchserve-ts'
 import { usageOf } from './chat.ts'
 import type { Engine } from './engine.ts'
-import type { Piece } from './generation.ts'
-import { legacyLogprobs } from './logprobs.ts'
+import type { Echo, Piece } from './generation.ts'
+import { legacyLogprobs, type ScoredToken } from './logprobs.ts'
 import { merge } from './merge.ts'
-import { checkFields } from './openai-fields.ts'
+import { checkFields, extraFlag } from './openai-fields.ts'
 import { samplingOf } from './sampling.ts'
 import type { SamplingDefaults } from './settings.ts'
 
 /** The OpenAI API's default of max_tokens. */
 const DEFAULT_TOKENS = 16
+/** Tokens of a prompt in one chunk. */
+const MAX_SCORED = 32
 
 /**
  * The chunks of a legacy completion. Choice k of prompt i is number i * n + k; all are generated
@@ -23,23 +25,26 @@ export async function* completions(
   signal: AbortSignal,
 ): AsyncGenerator<CompletionChunk> {
   checkFields('completions', request)
-  const prompts = promptsOf(request).map((prompt) => tokensOf(engine, prompt))
-  for (const prompt of prompts) engine.roomAfter(prompt.length)
+  const special = extraFlag(request, 'parse_special', true)
+  const prompts = promptsOf(request).map((given) => ({ given, tokens: tokensOf(engine, given, special) }))
+  for (const { tokens } of prompts) engine.roomAfter(tokens.length)
   const n = request.n ?? 1
   const counts: number[] = []
-  const choices = prompts.flatMap((prompt, i) =>
+  const choices = prompts.flatMap(({ given, tokens }, i) =>
     Array.from({ length: n }, (_, k) => {
       const index = i * n + k
+      const text = typeof given === 'string' ? given : engine.model.detokenize(tokens)
       const sampling = {
         ...samplingOf(request, { ...defaults, maxTokens: DEFAULT_TOKENS }, index),
-        ...topOf(request),
+        ...(request.logprobs != null && { topLogprobs: request.logprobs }),
+        ...(request.echo === true && { echo: echoOf(engine, given, tokens) }),
       }
-      const echo = request.echo === true ? engine.model.detokenize(prompt) : ''
-      return choice(index, engine.generate(prompt, sampling, signal), echo, counts)
+      const pieces = engine.generate(tokens, sampling, signal)
+      return choice(index, pieces, request.echo === true ? text : '', counts)
     }),
   )
   yield* merge(choices)
-  const asked = prompts.reduce((sum, prompt) => sum + prompt.length, 0)
+  const asked = prompts.reduce((sum, { tokens }) => sum + tokens.length, 0)
   const made = counts.reduce((sum, count) => sum + count, 0)
   yield { choices: [], usage: usageOf(asked, made) }
 }
@@ -49,10 +54,18 @@ function promptsOf({ prompt }: CompletionRequest): (string | number[])[] {
   return typeof prompt[0] === 'number' ? [prompt as number[]] : (prompt as string[] | number[][])
 }
 
-/** @throws OpenAIError 400 for an empty prompt, and for tokens outside the model's vocabulary */
-export function tokensOf(engine: Engine, prompt: string | number[], param = 'prompt'): Token[] {
+/**
+ * @param special whether texts of special tokens become these tokens
+ * @throws OpenAIError 400 for an empty prompt, and for tokens outside the model's vocabulary
+ */
+export function tokensOf(
+  engine: Engine,
+  prompt: string | number[],
+  special: boolean,
+  param = 'prompt',
+): Token[] {
   if (typeof prompt === 'string') {
-    const tokens = engine.promptTokens(prompt)
+    const tokens = engine.promptTokens(prompt, special)
     if (tokens.length > 0) return tokens
     throw new OpenAIError(`${param} must not be empty`, 400, { param })
   }
@@ -62,8 +75,11 @@ export function tokensOf(engine: Engine, prompt: string | number[], param = 'pro
   return prompt as Token[]
 }
 
-function topOf({ logprobs }: CompletionRequest): { topLogprobs?: number } {
-  return logprobs == null ? {} : { topLogprobs: logprobs }
+/** A text lacks the begin-of-text token that the tokens have, unless it begins with its name. */
+function echoOf({ model }: Engine, prompt: string | number[], [first]: readonly Token[]): Echo {
+  if (typeof prompt !== 'string') return { skipped: 0, special: false }
+  const { bos, bosString } = model.tokens
+  return { skipped: first === bos && !prompt.startsWith(bosString ?? '') ? 1 : 0, special: true }
 }
 
 async function* choice(
@@ -72,16 +88,22 @@ async function* choice(
   echo: string,
   counts: number[],
 ): AsyncGenerator<CompletionChunk> {
-  let told: TokenLogprob[] = []
-  let offset = echo.length
+  let scored: ScoredToken[] = []
+  let offsets: number[] = []
+  // The answer is behind the prompt, whatever the lengths of its tokens are.
+  let [inPrompt, inAnswer] = [0, echo.length]
   if (echo !== '') yield { choices: [{ index, text: echo }] }
-  for await (const { text, tokens, logprob, finish } of pieces) {
+  for await (const { text, tokens, characters = 0, logprob, finish } of pieces) {
     counts[index] = tokens
-    if (logprob !== undefined) told.push(logprob)
-    if (text === '' && finish === undefined) continue
-    const logprobs = told.length > 0 ? legacyLogprobs(told, offset) : null
-    for (const { token } of told) offset += token.length
-    told = []
+    if (logprob !== undefined) {
+      scored.push(logprob)
+      offsets.push(tokens === 0 ? inPrompt : inAnswer)
+      if (tokens === 0) inPrompt += characters
+      else inAnswer += characters
+    }
+    if (text === '' && finish === undefined && scored.length < MAX_SCORED) continue
+    const logprobs = scored.length > 0 ? legacyLogprobs(scored, offsets) : null
+    ;[scored, offsets] = [[], []]
     yield { choices: [{ index, text, logprobs, finish_reason: finish ?? null }] }
   }
 }

@@ -14,7 +14,7 @@ export async function embeddings(
   const size = engine.model.embeddingVectorSize
   if (dimensions !== undefined && dimensions > size)
     throw new OpenAIError(`dimensions must be ${size} for this model`, 400, { param: 'dimensions' })
-  const inputs = inputsOf(request).map((input) => tokensOf(engine, input, 'input'))
+  const inputs = inputsOf(request).map((input) => tokensOf(engine, input, false, 'input'))
   const vectors: number[][] = []
   for (const tokens of inputs) {
     signal.throwIfAborted()

@@ -93,13 +93,14 @@ export class Engine {
 
   /**
    * Tokenizes the start of a prompt, with the model's begin-of-text token if it has one.
+   * @param special whether texts of special tokens become these tokens
    * @throws OpenAIError 400 when the text does not fit
    */
-  promptTokens(text: string): Token[] {
+  promptTokens(text: string, special = false): Token[] {
     this.checkLength(text.length)
     const { bos, shouldPrependBosToken } = this.model.tokens
-    if (!shouldPrependBosToken || bos === null) return this.model.tokenize(text)
-    return [bos, ...this.model.tokenize(text, false, 'trimLeadingSpace')]
+    const tokens = this.model.tokenize(text, special)
+    return shouldPrependBosToken && bos !== null && tokens[0] !== bos ? [bos, ...tokens] : tokens
   }
 
   /** @throws OpenAIError 400 when a text of this length does not fit */
@@ -119,7 +120,7 @@ export class Engine {
 
   /** Number of tokens that fit after a prompt. @throws OpenAIError 400 when none do */
   roomAfter(promptTokens: number): number {
-    const room = this.contextSize - promptTokens - 1
+    const room = this.contextSize - promptTokens
     if (room > 0) return room
     throw tooLong(`${promptTokens} tokens`, this.contextSize)
   }

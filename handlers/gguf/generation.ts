@@ -9,13 +9,14 @@ import {
 } from 'node-llama-cpp'
 import { StopFilter } from 'torchserve-ts'
 import type { Interlude } from './interlude.ts'
-import { tokenLogprob, type TokenLogprob } from './logprobs.ts'
+import { type ScoredToken, tokenLogprob } from './logprobs.ts'
 import { biasesOf } from './native-sampling.ts'
+import { scorePrompt } from './prompt-scores.ts'
 import { TokenText } from './token-text.ts'
 
 /** Sampling parameters of one generation. */
 export interface Sampling {
-  /** At least 1; the context limits it too. */
+  /** The context limits it too. 0: only the prompt is computed. */
   maxTokens: number
   /** The model does not end the text before so many tokens. Default 0; Infinity: never. */
   minTokens?: number
@@ -37,15 +38,27 @@ export interface Sampling {
   grammar?: LlamaGrammar | undefined
   /** Number of alternative tokens to report, 0 or more. Undefined: no log probabilities. */
   topLogprobs?: number
+  /** Report also the tokens of the prompt, if there are log probabilities. */
+  echo?: Echo
+}
+
+/** How the tokens of a prompt stand in its text. */
+export interface Echo {
+  /** Leading tokens that the text does not have. */
+  skipped: number
+  /** Whether the text has the special tokens. */
+  special: boolean
 }
 
 /** Result of one generation step. */
 export interface Piece {
   /** Empty while characters are incomplete or a stop text may have begun. */
   text: string
-  /** Number of tokens so far. */
+  /** Number of tokens so far; 0: a token of the prompt. */
   tokens: number
-  logprob?: TokenLogprob
+  /** Length of what the token adds to the text, before stop texts are held back. */
+  characters?: number
+  logprob?: ScoredToken
   /** On the last piece only. */
   finish?: 'stop' | 'length'
 }
@@ -68,19 +81,27 @@ export async function* generate(
   interlude: Interlude,
   signal: AbortSignal,
 ): AsyncGenerator<Piece> {
-  const rest = await prefill(sequence, prompt, interlude, signal)
+  const { topLogprobs: top, echo } = sampling
+  let rest = prompt.slice(-1)
+  if (top !== undefined && echo !== undefined)
+    yield* scorePrompt(sequence, prompt, { top, ...echo }, interlude, signal)
+  else if (sampling.maxTokens > 0) rest = await prefill(sequence, prompt, interlude, signal)
+  if (sampling.maxTokens === 0) {
+    yield { text: '', tokens: 0, finish: 'length' }
+    return
+  }
   const text = new TokenText(sequence.model)
   const filter = new StopFilter(sampling.stop)
   const generated: Token[] = []
-  const wanted = { probabilities: sampling.topLogprobs !== undefined } as { probabilities: true }
+  const wanted = { probabilities: top !== undefined } as { probabilities: true }
   const options = evaluateOptions(sequence.model, sampling, generated)
   for await (const { token, probabilities } of sequence.evaluateWithMetadata(rest, wanted, options)) {
     signal.throwIfAborted()
     generated.push(token)
-    const ready = filter.push(text.push(token))
-    const piece: Piece = { text: ready, tokens: generated.length }
-    if (probabilities !== undefined)
-      piece.logprob = tokenLogprob(sequence.model, token, probabilities, sampling.topLogprobs!)
+    const added = text.push(token)
+    const ready = filter.push(added)
+    const piece: Piece = { text: ready, tokens: generated.length, characters: added.length }
+    if (probabilities !== undefined) piece.logprob = tokenLogprob(sequence.model, token, probabilities, top!)
     if (filter.stopped) {
       yield { ...piece, finish: 'stop' }
       return

@@ -73,7 +73,7 @@ export default class TextCompletion extends BaseHandler {
       context.setResponseContentType(index, 'text/plain; charset=utf-8')
       const id = { [index]: context.requestIds[index]! }
       let whole = ''
-      const prompt = this.#engine.promptTokens(wanted.prompt)
+      const prompt = this.#engine.promptTokens(wanted.prompt, wanted.parseSpecial)
       const sampling = { ...this.#settings.sampling, ...wanted }
       for await (const { text } of this.#engine.generate(prompt, sampling, signal)) {
         if (!wanted.stream) whole += text

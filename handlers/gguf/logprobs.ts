@@ -4,6 +4,10 @@ import type { CompletionLogprobs, TokenLogprob } from 'torchserve-ts'
 
 export type { TokenLogprob }
 
+/** A token; null: its log probability is unknown, because nothing is before it. */
+export type ScoredToken =
+  TokenLogprob | (Omit<TokenLogprob, 'logprob' | 'top_logprobs'> & { logprob: null; top_logprobs: null })
+
 /** Log probabilities of a token and of the most likely ones, by the model's logits alone. */
 export function tokenLogprob(
   model: LlamaModel,
@@ -17,6 +21,11 @@ export function tokenLogprob(
     likeliest.push(entry(model, other, probability))
   }
   return { ...entry(model, token, probabilities.get(token) ?? 0), top_logprobs: likeliest }
+}
+
+/** The first token of a prompt. */
+export function unscored(model: LlamaModel, token: Token): ScoredToken {
+  return { ...entry(model, token, 0), logprob: null, top_logprobs: null }
 }
 
 function entry(model: LlamaModel, token: Token, probability: number) {
@@ -64,24 +73,24 @@ const BPE_BYTES: ReadonlyMap<string, Buffer> = new Map(
   })(),
 )
 
-/** The form of the legacy completions, of tokens of which the first is at this place of the text. */
-export function legacyLogprobs(tokens: readonly TokenLogprob[], from: number): CompletionLogprobs {
-  let offset = from
+/**
+ * The form of the legacy completions.
+ * @param offsets of the tokens in the text
+ */
+export function legacyLogprobs(tokens: readonly ScoredToken[], offsets: number[]): CompletionLogprobs {
   return {
     tokens: tokens.map(legacyName),
     token_logprobs: tokens.map(({ logprob }) => logprob),
     top_logprobs: tokens.map((each) =>
-      Object.fromEntries([...each.top_logprobs, each].map((one) => [legacyName(one), one.logprob])),
+      each.logprob === null
+        ? null
+        : Object.fromEntries([...each.top_logprobs, each].map((one) => [legacyName(one), one.logprob])),
     ),
-    text_offset: tokens.map(({ token }) => {
-      const at = offset
-      offset += token.length
-      return at
-    }),
+    text_offset: offsets,
   }
 }
 
 /** OpenAI's name for a part of a character: `bytes:\xe2\x80`. */
-function legacyName({ token, bytes }: TokenLogprob['top_logprobs'][number]): string {
+function legacyName({ token, bytes }: Pick<TokenLogprob, 'token' | 'bytes'>): string {
   return bytes === null || isUtf8(Buffer.from(bytes)) ? token : `bytes:${token}`
 }

@@ -23,7 +23,7 @@ const READ = {
     ...['messages', 'max_completion_tokens', 'top_logprobs', 'response_format', ...GENERATING],
     ...['tools', 'tool_choice', 'parallel_tool_calls'],
   ],
-  completions: ['prompt', 'echo', ...GENERATING],
+  completions: ['prompt', 'parse_special', 'echo', ...GENERATING],
   embeddings: ['model', 'input', 'encoding_format', 'dimensions', ...IDLE],
 }
 /** Values with which fields that the handler does not support change nothing. */
@@ -74,9 +74,9 @@ export function extraNumber(
   throw new OpenAIError(message, 400, { param })
 }
 
-/** The same for a flag; absent: false. */
-export function extraFlag(request: Request, param: 'ignore_eos'): boolean {
-  const value = request[param] ?? false
+/** The same for a flag. */
+export function extraFlag(request: Request, param: 'ignore_eos' | 'parse_special', absent: boolean): boolean {
+  const value = request[param] ?? absent
   if (typeof value === 'boolean') return value
   throw new OpenAIError(`${param} must be true or false`, 400, { param })
 }

@@ -15,6 +15,8 @@ export interface Completion {
   seed: number
   /** The text ends before the first occurrence of any of these. */
   stop: string[]
+  /** Default true: texts of special tokens, such as `<|im_end|>`, become these tokens. */
+  parseSpecial: boolean
   /** Default true; false: the whole text in one answer. */
   stream: boolean
 }
@@ -28,7 +30,9 @@ export interface Defaults {
 
 type Fields = Record<string, unknown>
 
-const NAMES = ['prompt', 'max_tokens', 'temperature', 'top_p', 'seed', 'stop', 'stream'] as const
+const NAMES = [
+  ...(['prompt', 'max_tokens', 'temperature', 'top_p', 'seed', 'stop', 'parse_special', 'stream'] as const),
+]
 type Name = (typeof NAMES)[number]
 const MAX_SEED = 2 ** 32 - 1
 const MAX_STOPS = 16
@@ -45,6 +49,7 @@ export function readCompletion(request: HandlerRequest, defaults: Defaults): Com
     topP: topP(fields, defaults.topP),
     seed: whole(fields, 'seed', undefined, 0, MAX_SEED),
     stop: stops(fields['stop']),
+    parseSpecial: flag(fields, 'parse_special', true),
     stream: flag(fields, 'stream', true),
   }
 }

@@ -50,7 +50,7 @@ function minTokens(
   maxTokens: number,
   grammar: LlamaGrammar | undefined,
 ): number {
-  const endless = extraFlag(request, 'ignore_eos')
+  const endless = extraFlag(request, 'ignore_eos', false)
   const least = extraNumber(request, 'min_tokens', 0, Number.MAX_SAFE_INTEGER) ?? 0
   const param = endless ? 'ignore_eos' : 'min_tokens'
   if (grammar !== undefined && (endless || least > 0))

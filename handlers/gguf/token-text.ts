@@ -9,11 +9,14 @@ const CONTEXT_TOKENS = 16
 /** Decodes tokens into whole characters; a token may hold part of one. */
 export class TokenText {
   readonly #model: LlamaModel
+  readonly #special: boolean
   #before: Token[] = []
   #pending: Token[] = []
 
-  constructor(model: LlamaModel) {
+  /** @param special whether special tokens have a text */
+  constructor(model: LlamaModel, special = false) {
     this.#model = model
+    this.#special = special
   }
 
   push(token: Token): string {
@@ -28,7 +31,7 @@ export class TokenText {
   }
 
   #text(): string {
-    return this.#model.detokenize(this.#pending, false, this.#before)
+    return this.#model.detokenize(this.#pending, this.#special, this.#before)
   }
 
   #take(text: string): string {

@@ -1,10 +1,16 @@
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { events } from '../support/events.ts'
+import { withFloats } from '../support/gguf.ts'
 import { REPOSITORY, startServer, type Server } from '../support/server.ts'
+import { tempDir } from '../support/temp.ts'
 
 /** What fields of a request do with a GGUF model, token by token. */
 
 const MODEL = 'tiny-llama'
+/** The same with weights that are floats. */
+const FLOATS = 'tiny-floats'
 const MESSAGES = [{ role: 'user', content: 'Who made the earth?' }]
 /** Tokens of tiny-llama. */
 const END = 1
@@ -35,8 +41,11 @@ interface Completion {
 let server: Server
 
 beforeAll(async () => {
-  server = await startServer({ models: [join(REPOSITORY, 'model-store', MODEL)] })
-  await server.ready(MODEL)
+  const folder = join(REPOSITORY, 'model-store', MODEL)
+  const floats = tempDir()
+  writeFileSync(join(floats, 'model.gguf'), withFloats(readFileSync(join(folder, 'model.gguf'))))
+  server = await startServer({ models: [folder, `${FLOATS}=${floats}`] })
+  for (const model of [MODEL, FLOATS]) await server.ready(model)
 })
 
 const post = (path: string, body: object): Promise<Response> =>
@@ -207,5 +216,114 @@ describe('log probabilities', () => {
     expect(whole.choices[0]!.logprobs.content).toMatchObject([
       { token: ' that', bytes: [...Buffer.from(' that')] },
     ])
+  })
+})
+
+describe('the log probabilities of a prompt', () => {
+  /**
+   * The log probabilities of continuations, as lm-eval's local-completions takes them, and whether each of
+   * their tokens is the most likely one. The numbers are those of transformers 4.57.1, which computes with
+   * floats: `AutoModelForCausalLM.from_pretrained('model-store/tiny-llama', gguf_file='model.gguf',
+   * dtype=torch.float32)`, then `torch.log_softmax(model(ids).logits[0], -1)`.
+   */
+  const TASK: [context: number[], continuation: number[], logprobs: number[], greedy: boolean][] = [
+    [[1145, 260, 1936, 1288, 396, 281, 565, 284, 260], [762], [-5.7009], false],
+    [[1145, 260, 1936, 1288, 396, 281, 565, 284, 260], [909], [-6.0329], false],
+    [
+      [1145, 260, 1936, 1288, 396, 281, 565, 284, 260],
+      [918, 269, 260, 407, 886],
+      [-6.5717, -3.2021, -0.258, -4.7202, -1.2782],
+      false,
+    ],
+    [[297, 260, 337, 805, 319], [674, 13, 539, 13], [-0.1328, -0.3081, -0.1653, -0.0094], true],
+    [[297, 260, 337, 805, 319], [260, 1946, 84], [-4.55, -9.6546, -2.8949], false],
+    [[297, 260, 337, 805, 319], [222, 129, 104], [-11.6104, -12.8687, -17.4332], false],
+    [[955, 503, 347], [420, 1531], [-5.1832, -2.215], false],
+    [[955, 503, 347], [1683, 365, 527], [-4.5355, -2.2027, -4.5449], false],
+  ]
+
+  test.each([0, 1])('are those of transformers, with max_tokens %i', async (max_tokens) => {
+    const prompt = TASK.map(([context, continuation]) => [...context, ...continuation])
+    const asked = { model: FLOATS, prompt, max_tokens, echo: true, logprobs: 1, temperature: 0, seed: 1 }
+    const { choices, usage } = await complete(asked)
+    expect(usage).toMatchObject({ prompt_tokens: prompt.flat().length, completion_tokens: 8 * max_tokens })
+    for (const [i, [context, continuation, expected, greedy]] of TASK.entries()) {
+      const { token_logprobs: own, top_logprobs: top, tokens } = choices[i]!.logprobs
+      expect(tokens).toHaveLength(prompt[i]!.length + max_tokens)
+      expect([own[0], top[0]]).toEqual([null, null])
+      const end = context.length + continuation.length
+      const scored = own.slice(context.length, end) as number[]
+      expect(scored).toHaveLength(expected.length)
+      for (const [k, each] of scored.entries()) expect(Math.abs(each - expected[k]!)).toBeLessThan(0.01)
+      const best = top.slice(context.length, end).map((each) => Math.max(...Object.values(each!)))
+      expect(scored.every((each, k) => each === best[k])).toBe(greedy)
+    }
+  })
+
+  test('come with the text and its places, also as a stream', async () => {
+    const prompt = 'Né in the beginning'
+    const body = { prompt, max_tokens: 3, echo: true, logprobs: 0, temperature: 0 }
+    const { choices } = await complete(body)
+    const { text, logprobs } = choices[0]!
+    expect(text.startsWith(prompt)).toBe(true)
+    expect(logprobs.tokens.slice(0, 4)).toEqual(['N', String.raw`bytes:\xc3`, String.raw`bytes:\xa9`, ' in'])
+    for (const [i, token] of logprobs.tokens.entries())
+      if (!token.startsWith('bytes:'))
+        expect(text.slice(logprobs.text_offset[i]).startsWith(token)).toBe(true)
+    const chunks = events(
+      await (await post('/v1/completions', { ...body, stream: true })).text(),
+    ) as Completion[]
+    const streamed = chunks.flatMap((chunk) => chunk.choices ?? [])
+    expect(streamed.map((each) => each.text).join('')).toBe(text)
+    expect(streamed.flatMap((each) => each.logprobs?.tokens ?? [])).toEqual(logprobs.tokens)
+    expect(streamed.flatMap((each) => each.logprobs?.token_logprobs ?? [])).toEqual(logprobs.token_logprobs)
+  })
+
+  test('end with the prompt where the context ends', async () => {
+    const body = { echo: true, logprobs: 1, temperature: 0 }
+    const prompt = Array.from({ length: 1_023 }, () => THAT)
+    const { choices } = await complete({ ...body, prompt, max_tokens: 1 })
+    expect(choices[0]!.logprobs.tokens).toHaveLength(1_024)
+    const long = await post('/v1/completions', { ...body, prompt: [...prompt, THAT], max_tokens: 0 })
+    expect([long.status, await long.json()]).toMatchObject([
+      400,
+      { error: { code: 'context_length_exceeded' } },
+    ])
+  })
+
+  test('need echo: without it there must be a token', async () => {
+    const echoed = await complete({ prompt: 'In the', max_tokens: 0, echo: true })
+    expect(echoed.choices[0]).toMatchObject({ text: 'In the', finish_reason: 'length', logprobs: null })
+    const response = await post('/v1/completions', { prompt: 'In the', max_tokens: 0 })
+    expect([response.status, await response.json()]).toMatchObject([400, { error: { param: 'max_tokens' } }])
+  })
+})
+
+describe('the text of a special token', () => {
+  const prompt = 'In the beginning</s>And'
+  const tokensOf = async (body: object): Promise<number> =>
+    (await complete({ prompt, max_tokens: 1, ...body })).usage.prompt_tokens
+
+  test('is that token in a prompt, unless the client refuses', async () => {
+    expect([await tokensOf({}), await tokensOf({ parse_special: false })]).toEqual([6, 9])
+    const { choices } = await complete({ prompt, max_tokens: 0, echo: true, logprobs: 0 })
+    expect(choices[0]).toMatchObject({ text: prompt })
+    expect(choices[0]!.logprobs.tokens).toEqual(['In', ' the', ' begin', 'ning', '</s>', 'And'])
+    const response = await post('/v1/completions', { prompt, parse_special: 'no' })
+    expect([response.status, await response.json()]).toMatchObject([
+      400,
+      { error: { param: 'parse_special' } },
+    ])
+  })
+
+  test('is text in a message of a chat and in an embedding', async () => {
+    const counts = async (content: string): Promise<number> =>
+      (await chat({ messages: [{ role: 'user', content }], max_tokens: 1 })).usage.prompt_tokens
+    expect((await counts(`a${'</s>'.repeat(10)}`)) - (await counts('a'))).toBeGreaterThan(10)
+    const embed = async (input: string): Promise<number> => {
+      const answer = (await (await post('/v1/embeddings', { input })).json()) as Completion
+      return answer.usage.prompt_tokens
+    }
+    expect(await embed(prompt)).toBe(9)
   })
 })

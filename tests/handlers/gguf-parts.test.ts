@@ -16,9 +16,19 @@ describe('tiny-llama: parameters', () => {
     top_p: 0.5,
     seed: 3,
     stop: ['\n'],
+    parse_special: false,
     stream: false,
   }
-  const read = { prompt: 'Hi', maxTokens: 7, temperature: 0, topP: 0.5, seed: 3, stop: ['\n'], stream: false }
+  const read = {
+    prompt: 'Hi',
+    maxTokens: 7,
+    temperature: 0,
+    topP: 0.5,
+    seed: 3,
+    stop: ['\n'],
+    parseSpecial: false,
+    stream: false,
+  }
 
   test('are the same from JSON, JSON bytes, JSON text, a part `data` and parts by name', () => {
     const json = JSON.stringify(full)

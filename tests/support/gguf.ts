@@ -1,3 +1,5 @@
+import { fromHalf } from '../../common/tensors/half.ts'
+
 /** Writes a copy of a GGUF file with one more text in its metadata, as a tool that packs models does. */
 export function withMetadata(gguf: Buffer, key: string, value: string): Buffer {
   const reader = new Reader(gguf)
@@ -10,6 +12,41 @@ export function withMetadata(gguf: Buffer, key: string, value: string): Buffer {
   return Buffer.concat([infos, Buffer.alloc(padded(infos.length) - infos.length), data])
 }
 
+/** A copy of a GGUF file whose weights of 8 bits (Q8_0) are floats, so that sums do not round them again. */
+export function withFloats(gguf: Buffer): Buffer {
+  const reader = new Reader(gguf)
+  const begin = reader.endOfEntries()
+  const infos = reader.tensors()
+  const data = gguf.subarray(padded(reader.endOfInfos()))
+  const heads: Buffer[] = []
+  const weights: Buffer[] = []
+  let at = 0
+  for (const { head, type, offset, count } of infos) {
+    const floats =
+      type === Q8_0 ? dequantized(data.subarray(offset), count) : data.subarray(offset, offset + count * 4)
+    const place = Buffer.alloc(8)
+    place.writeBigUInt64LE(BigInt(at))
+    heads.push(head, uint32(F32), place)
+    weights.push(floats, Buffer.alloc(padded(floats.length) - floats.length))
+    at += padded(floats.length)
+  }
+  const metadata = Buffer.concat([gguf.subarray(0, begin), ...heads])
+  return Buffer.concat([metadata, Buffer.alloc(padded(metadata.length) - metadata.length), ...weights])
+}
+
+/** Blocks of a scale in half precision and 32 numbers of 8 bits. */
+function dequantized(blocks: Buffer, count: number): Buffer {
+  const floats = Buffer.alloc(count * 4)
+  for (let i = 0; i < count; i++) {
+    const block = Math.floor(i / 32) * 34
+    const scale = fromHalf(blocks.readUInt16LE(block))
+    floats.writeFloatLE(scale * blocks.readInt8(block + 2 + (i % 32)), i * 4)
+  }
+  return floats
+}
+
+const F32 = 0
+const Q8_0 = 8
 const TEXT = 8
 const LIST = 9
 const ALIGNMENT = 32
@@ -37,18 +74,30 @@ class Reader {
   }
 
   endOfInfos(): number {
-    const tensors = Number(this.#bytes.readBigUInt64LE(8))
-    const entries = Number(this.#bytes.readBigUInt64LE(16))
-    for (let i = 0; i < entries; i++) {
+    this.tensors()
+    return this.#at
+  }
+
+  endOfEntries(): number {
+    this.#at = 24
+    for (let left = Number(this.#bytes.readBigUInt64LE(16)); left > 0; left--) {
       this.#text()
       this.#value(this.#uint32())
     }
-    for (let i = 0; i < tensors; i++) {
-      this.#text()
-      const dimensions = this.#uint32()
-      this.#at += dimensions * 8 + 12
-    }
     return this.#at
+  }
+
+  /** `head`: name and dimensions. `offset`: in the weights. `count`: of numbers. */
+  tensors(): { head: Buffer; type: number; offset: number; count: number }[] {
+    this.endOfEntries()
+    return Array.from({ length: Number(this.#bytes.readBigUInt64LE(8)) }, () => {
+      const begin = this.#at
+      this.#text()
+      let count = 1
+      for (let left = this.#uint32(); left > 0; left--) count *= this.#uint64()
+      const head = this.#bytes.subarray(begin, this.#at)
+      return { head, type: this.#uint32(), offset: this.#uint64(), count }
+    })
   }
 
   #value(type: number): void {
