@@ -30,7 +30,7 @@ import { Registry } from './registry.ts'
 import { type FailedModel, Repository, type RepositoryHost } from './repository.ts'
 import { snapshotModels } from './snapshot-models.ts'
 import { staleFiles } from './source-files.ts'
-import { StartupModels } from './startup-models.ts'
+import { type StartEnd, StartupModels } from './startup-models.ts'
 import { TrafficControl } from './traffic-control.ts'
 
 /** All operations on models, for every protocol. */
@@ -157,7 +157,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   }
 
   /** Loads a model at start, without waiting for its workers: see StartupModels.load. */
-  loadAtStartup(model: ModelToLoad, ends: 'always' | 'mistakes' | 'never' = 'mistakes'): Promise<void> {
+  loadAtStartup(model: ModelToLoad, ends: StartEnd = 'mistakes'): Promise<void> {
     return this.#startup.load(model, ends)
   }
 

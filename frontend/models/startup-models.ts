@@ -30,6 +30,9 @@ const LONGEST_PAUSE_MS = 300_000
 /** Failures that end a start: the configuration names what is not there, or not what it trusts. */
 const MISTAKES: ReadonlySet<ErrorCode> = new Set(['MODEL_NOT_FOUND', 'UNTRUSTED_ARCHIVE'])
 
+/** Which failures end the start; `mistakes`: only if the location or the pin is wrong. */
+export type StartEnd = 'always' | 'mistakes' | 'never'
+
 /** The models of the start: of the command line and the configuration, or of a snapshot. */
 export class StartupModels {
   readonly unloaded = new UnloadedModels()
@@ -52,27 +55,12 @@ export class StartupModels {
   /**
    * Loads a model, without waiting for its workers. One that cannot be loaded has failed, and is tried again
    * until it is loaded or unregistered.
-   * @param ends whether every failure ends the start; `mistakes`: only if the location or the pin is wrong
    * @throws ServeError of a failure that ends the start
    */
-  async load({ location, name, sha256 }: ModelToLoad, ends: 'always' | 'mistakes' | 'never'): Promise<void> {
+  async load({ location, name, sha256 }: ModelToLoad, ends: StartEnd): Promise<void> {
+    const request = { url: location, modelName: name, sha256, synchronous: false }
     const failedLine = `Failed to load model: ${redactUrl(location)}: `
-    const model = this.#add({
-      request: { url: location, modelName: name, sha256, synchronous: false },
-      failedLine,
-      name,
-    })
-    try {
-      await this.#begin(model)
-    } catch (thrown) {
-      const error = ServeError.from(thrown)
-      const { code, detail } = error
-      if (code === 'SHUTTING_DOWN') throw error
-      const where = searchedStore(error, location, this.#options.settings.modelStore)
-      const told = new ServeError(code, `${failedLine}${error.message}${where}`, { cause: error, detail })
-      if (ends === 'always' || (ends === 'mistakes' && MISTAKES.has(code))) throw told
-      await this.#failed(model, error, told)
-    }
+    await this.#load(this.#add({ request, failedLine, name }), ends)
   }
 
   /**
@@ -84,31 +72,23 @@ export class StartupModels {
   async restore(snapshot: ModelSnapshot, hint: string): Promise<void> {
     const { modelStore } = this.#options.settings
     const versions = await restorable(snapshot, modelStore, hint)
-    const models = versions.map((version) =>
-      this.#add({
-        request: restoreRequest(version),
-        failedLine: `Error while registering model ${version.name}. Details: `,
-        restorable: version,
-        name: version.name,
-        version: version.version,
-      }),
-    )
-    await Promise.all(models.map((model) => this.#restore(model, hint)))
+    const models = versions.map((restorable) => {
+      const { name, version } = restorable
+      const failedLine = `Error while registering model ${name}. Details: `
+      return this.#add({ request: restoreRequest(restorable), failedLine, hint, restorable, name, version })
+    })
+    await Promise.all(models.map((model) => this.#load(model, 'mistakes')))
   }
 
-  async #restore(model: StartupModel, hint: string): Promise<void> {
+  async #load(wanted: StartupModel, ends: StartEnd): Promise<void> {
     try {
-      await this.#begin(model)
+      await this.#begin(wanted)
     } catch (thrown) {
       const error = ServeError.from(thrown)
-      const { name, version } = model.restorable!
-      if (error.code === 'UNTRUSTED_ARCHIVE')
-        throw new ServeError(
-          error.code,
-          `Model ${name}, version ${version}, of the snapshot: ${error.message}${hint}`,
-        )
       if (this.#lifecycle.stopping.aborted) throw error
-      await this.#failed(model, error, notLoaded({ name, version }, error), hint)
+      const isEnd = ends === 'always' || (ends === 'mistakes' && MISTAKES.has(error.code))
+      if (isEnd) throw this.#told(wanted, error)
+      await this.#failed(wanted, error)
     }
   }
 
@@ -131,6 +111,7 @@ export class StartupModels {
     const place = this.#wanted++
     const restored = entry && { restored: true, url: entry.state.modelUrl ?? entry.state.marName }
     const own: StartupModel = {
+      hint: '',
       ...model,
       ...{ place, name, version, restorable: entry, failure: undefined },
       origin: {
@@ -149,7 +130,6 @@ export class StartupModels {
     let started: Promise<void> | undefined
     try {
       const model = await this.#lifecycle.create(wanted.request, wanted.origin)
-      this.unloaded.loaded(wanted)
       if (wanted.restorable !== undefined) this.#restored(model, wanted.restorable)
       started = this.#start(model)
       this.#wait(started)
@@ -172,6 +152,7 @@ export class StartupModels {
   }
 
   #keepDefault(model: Model, wanted: StartupModel): void {
+    this.unloaded.loaded(wanted)
     this.#origins.set(model, wanted)
     const standard = this.#registry.get(model.name)
     if (this.#rankOf(model) < this.#rankOf(standard)) this.#registry.setDefault(model.name, model.version)
@@ -200,21 +181,30 @@ export class StartupModels {
     this.#registry.discard(holder)
     void this.#lifecycle.retire(holder, 'unloaded')
     this.unloaded.add(other)
-    const error = twin(other, wanted.request.url)
-    void this.#failed(other, error, notLoaded(holder, error))
+    void this.#failed(other, twin(other, wanted.request.url))
   }
 
   /**
    * Keeps the model as failed, and tries it again: the disk may have room then, or the archive be mended.
    * Twins need the operator.
    */
-  async #failed(wanted: StartupModel, error: ServeError, told: ServeError, hint = ''): Promise<void> {
-    const failure = newFailure(error)
-    wanted.failure = failure
+  async #failed(wanted: StartupModel, error: ServeError): Promise<void> {
     await this.#identify(wanted)
-    this.#options.warn(`${wanted.failedLine}${error.message}${hint} (id ${failure.id})`, error.detail)
-    this.#wait(Promise.reject(told))
+    this.#fail(wanted, error)
+    this.#wait(Promise.reject(this.#told(wanted, error)))
     if (error.code !== 'CONFLICT') this.#tryLater(wanted, FIRST_PAUSE_MS)
+  }
+
+  #fail(wanted: StartupModel, error: ServeError): void {
+    wanted.failure = newFailure(error)
+    this.#options.warn(`${this.#told(wanted, error).message} (id ${wanted.failure.id})`, error.detail)
+  }
+
+  /** What the operator reads. */
+  #told({ failedLine, hint, request: { url } }: StartupModel, error: ServeError): ServeError {
+    const { code, message, detail } = error
+    const where = searchedStore(error, url, this.#options.settings.modelStore)
+    return new ServeError(code, `${failedLine}${message}${where}${hint}`, { cause: error, detail })
   }
 
   /** Its name and version are what its file says, or else its name that of the file. */
@@ -239,10 +229,7 @@ export class StartupModels {
       } catch (thrown) {
         const error = ServeError.from(thrown)
         if (stopping.aborted) return
-        if (error.message !== wanted.failure?.reason) {
-          wanted.failure = newFailure(error)
-          this.#options.warn(`${wanted.failedLine}${error.message} (id ${wanted.failure.id})`)
-        }
+        if (error.message !== wanted.failure?.reason) this.#fail(wanted, error)
         this.#tryLater(wanted, Math.min(2 * pauseMs, LONGEST_PAUSE_MS))
       }
     }
@@ -259,13 +246,14 @@ export class StartupModels {
     try {
       await model.scale(model.minWorkers, model.maxWorkers)
     } catch (error) {
-      const { message } = ServeError.from(error)
+      const { code, message, detail } = ServeError.from(error)
       // Workers that end with the server, or for another archive, have not failed.
       if (!this.#lifecycle.stopping.aborted && this.#registry.all().includes(model))
         this.#options.warn(
           `Failed to start workers for model ${model.name} version: ${model.version}: ${message}`,
         )
-      throw notLoaded(model, error)
+      const what = `Model ${model.name}, version ${model.version}, did not load: ${message}`
+      throw new ServeError(code, what, { cause: error, detail })
     }
   }
 }
@@ -275,14 +263,6 @@ function twin({ request: { url }, name, version }: StartupModel, other: string):
   const publicCause = `${basename(redactUrl(url))} has the name and version of ${first}`
   return new ServeError('CONFLICT', `${first} has the same name and version, ${name} ${version}`, {
     publicCause,
-  })
-}
-
-function notLoaded({ name, version }: { name: string; version: string }, thrown: unknown): ServeError {
-  const { code, message, detail } = ServeError.from(thrown)
-  return new ServeError(code, `Model ${name}, version ${version}, did not load: ${message}`, {
-    cause: thrown,
-    detail,
   })
 }
 

@@ -14,8 +14,9 @@ export interface StartupModel {
    * first archive is loaded.
    */
   readonly place: number
-  /** Begins the line of the log about its failure. */
+  /** Begins the line of the log about its failure, and `hint` ends it. */
   readonly failedLine: string
+  readonly hint: string
   /** Its entry in the snapshot; undefined: it comes from none. */
   restorable: Restorable | undefined
   /** Undefined until its files are read. */

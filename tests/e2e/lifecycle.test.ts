@@ -249,10 +249,10 @@ describe('a mistake is one clear line and a non-zero exit', () => {
     expect(err).not.toMatch(/ at .*\.js/)
   })
 
-  test('a broken archive', async () => {
+  test('a broken archive, for a start that waits', async () => {
     const { folder, args } = place()
     writeFileSync(join(folder, 'store', 'broken.mar'), 'not a zip')
-    const { status, err } = await cli(folder, ...args, '--models', 'broken.mar')
+    const { status, err } = await cli(folder, ...args, '--wait', '--models', 'broken.mar')
     expect(status).toBe(1)
     expect(err).toMatch(/broken\.mar/)
   })
