@@ -51,7 +51,8 @@ function find(file: string, { modelStore }: Settings): string {
   return found
 }
 
-async function checkUnpacked(
+/** Fills the report for an archive or a folder; what it is called goes to the output. */
+export async function checkUnpacked(
   path: string,
   settings: Settings,
   report: ArchiveReport,

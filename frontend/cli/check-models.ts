@@ -43,8 +43,12 @@ export async function checkModels(
   return problems
 }
 
-/** @throws ServeError when the store cannot be read or an archive of the snapshot is missing */
-async function startupRequests(settings: Settings, hint: string): Promise<RegisterRequest[]> {
+/**
+ * The models that a start would load.
+ * @param hint ends messages about a snapshot
+ * @throws ServeError when the store cannot be read or an archive of the snapshot is missing
+ */
+export async function startupRequests(settings: Settings, hint: string): Promise<RegisterRequest[]> {
   const { modelSnapshot, modelStore, loadModels } = settings
   if (modelSnapshot !== undefined)
     return (await restorable(modelSnapshot, modelStore, hint)).map(restoreRequest)

@@ -22,6 +22,7 @@ Commands, each with a --help of its own:
   init [folder]  make a project with a first handler
   dev [folder]   serve handlers while you write them; each save is loaded
   status         show the running servers with their models, workers and queues
+  migrate        check a configuration of TorchServe, and print what its start needs here
   keys           make, list, rotate and revoke API keys
 
 start and stop are the same as --start and --stop; help [command] shows the help of a command.

@@ -20,6 +20,7 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
   ['dev', async () => (await import('./dev/command.ts')).runDev],
   ['init', async () => (await import('./init/command.ts')).runInit],
   ['keys', async () => (await import('./keys.ts')).runKeys],
+  ['migrate', async () => (await import('./migrate.ts')).runMigrate],
   ['serve', async () => (await import('./serve-model.ts')).runServe],
   ['status', async () => (await import('./status.ts')).runStatus],
 ])

@@ -12,7 +12,8 @@ const PYTHON = 'the CPU launcher is not supported'
 
 export const INERT_KEYS: readonly InertKey[] = [
   ...inert(JAVA, 'number_of_netty_threads', 'netty_client_threads', 'prefer_direct_buffer'),
-  ...inert(JAVA, 'use_native_io', 'io_ratio', 'vmargs', 'async_logging'),
+  ...inert(JAVA, 'use_native_io', 'io_ratio', 'async_logging'),
+  ...inert(`${JAVA}; of its log4j.configurationFile the server reads levels and files`, 'vmargs'),
   ...inert(PYTHON, 'cpu_launcher_enable', 'cpu_launcher_args'),
   ...inert('C++ workers are not supported', 'cpp_log_config'),
   ...inert('the server reads CPU, memory and disk itself', 'system_metrics_cmd'),

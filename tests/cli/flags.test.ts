@@ -97,7 +97,10 @@ describe('the command', () => {
   })
 
   test.each([
-    ['srve', 'There is no command srve. Did you mean serve? Commands: dev, init, keys, serve, status;'],
+    [
+      'srve',
+      'There is no command srve. Did you mean serve? Commands: dev, init, keys, migrate, serve, status;',
+    ],
     ['dve', 'There is no command dve. Did you mean dev? Commands: dev'],
     ['words.mar', 'There is no command words.mar. Commands: dev'],
     ['stpo', 'There is no command stpo. Did you mean stop? Commands: dev'],

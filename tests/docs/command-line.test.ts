@@ -6,7 +6,7 @@ import { REPOSITORY } from '../support/server.ts'
 
 const PAGE = readFileSync(join(REPOSITORY, 'docs', 'command-line.md'), 'utf8')
 
-test.each([[[]], [['serve']], [['dev']], [['init']], [['status']]])(
+test.each([[[]], [['serve']], [['dev']], [['init']], [['migrate']], [['status']]])(
   'the page has every flag of torchserve-ts %s --help',
   async (command) => {
     const lines: string[] = []
