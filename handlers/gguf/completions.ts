@@ -36,6 +36,7 @@ export async function* completions(
       const text = typeof given === 'string' ? given : engine.model.detokenize(tokens)
       const sampling = {
         ...samplingOf(request, { ...defaults, maxTokens: DEFAULT_TOKENS }, index),
+        continues: true,
         ...(request.logprobs != null && { topLogprobs: request.logprobs }),
         ...(request.echo === true && { echo: echoOf(engine, given, tokens) }),
       }

@@ -38,6 +38,8 @@ export interface Sampling {
   grammar?: LlamaGrammar | undefined
   /** Number of alternative tokens to report, 0 or more. Undefined: no log probabilities. */
   topLogprobs?: number
+  /** The text goes on where the prompt ends: its first word keeps its space. */
+  continues?: boolean
   /** Report also the tokens of the prompt, if there are log probabilities. */
   echo?: Echo
 }
@@ -90,7 +92,7 @@ export async function* generate(
     yield { text: '', tokens: 0, finish: 'length' }
     return
   }
-  const text = new TokenText(sequence.model)
+  const text = new TokenText(sequence.model, false, sampling.continues === true ? prompt : [])
   const filter = new StopFilter(sampling.stop)
   const generated: Token[] = []
   const wanted = { probabilities: top !== undefined } as { probabilities: true }

@@ -74,7 +74,7 @@ export default class TextCompletion extends BaseHandler {
       const id = { [index]: context.requestIds[index]! }
       let whole = ''
       const prompt = this.#engine.promptTokens(wanted.prompt, wanted.parseSpecial)
-      const sampling = { ...this.#settings.sampling, ...wanted }
+      const sampling = { ...this.#settings.sampling, ...wanted, continues: true }
       for await (const { text } of this.#engine.generate(prompt, sampling, signal)) {
         if (!wanted.stream) whole += text
         else if (text !== '') await send(text, index, id, context)

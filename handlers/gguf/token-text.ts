@@ -13,10 +13,14 @@ export class TokenText {
   #before: Token[] = []
   #pending: Token[] = []
 
-  /** @param special whether special tokens have a text */
-  constructor(model: LlamaModel, special = false) {
+  /**
+   * @param special whether special tokens have a text
+   * @param before tokens of the text before: without any, the runtime takes away the first space
+   */
+  constructor(model: LlamaModel, special = false, before: readonly Token[] = []) {
     this.#model = model
     this.#special = special
+    this.#before = before.slice(-CONTEXT_TOKENS)
   }
 
   push(token: Token): string {
