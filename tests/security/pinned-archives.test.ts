@@ -115,7 +115,7 @@ describe('a snapshot', () => {
     changeOneByte(join(state.modelStore, 'a.mar'))
     const changed = startServer({ ...state, snapshots: true, flags })
     await expect(changed).rejects.toThrow(
-      /Model echo, version 1\.0, of the snapshot: .*must have the SHA-256/,
+      /Error while registering model echo\. Details: .*must have the SHA-256 .*model_snapshot at/,
     )
   })
 
