@@ -280,6 +280,7 @@ class Server implements RunningServer {
     const listeners = this.#listeners
     const { drainTimeout, cancelGraceMs } = this.#settings
     const end = performance.now() + drainTimeout * 1000
+    this.#metrics.beginDrain()
     this.#workflows.beginDrain()
     const written = this.#writeSnapshot('shutdown')
     this.#models.beginDrain()

@@ -46,6 +46,7 @@ export class Metrics {
   readonly #models = new Set<ModelMetrics>()
   /** Number of live models by owner. */
   readonly #holders = new Map<string, number>()
+  #isStopping = false
   readonly #page = new Families()
   readonly #options: MetricsOptions
   readonly #lines: { server: MetricLines | undefined; handlers: MetricLines | undefined }
@@ -95,8 +96,14 @@ export class Metrics {
     return metrics
   }
 
+  /** The server stops: the series of models that end from now on are exported once more. */
+  beginDrain(): void {
+    this.#isStopping = true
+  }
+
   /** The series of an owner go with the last model that has this name, or this name and version. */
   #release(owner: string): void {
+    if (this.#isStopping) return
     const holders = this.#holders.get(owner)! - 1
     this.#holders.set(owner, holders)
     if (holders > 0) return
