@@ -29,7 +29,8 @@ export type HandlerRequest = Record<string, unknown>
 /**
  * One item of a response. Bytes (any typed array) are sent as they are, strings as UTF-8, and everything else
  * as JSON (indented by two spaces, as in TorchServe). An Error fails its own request only. In an intermediate
- * response `undefined` sends nothing to that request; as the last item it is an empty body.
+ * response `undefined` sends nothing to that request, but its time limits begin anew; as the last item it is
+ * an empty body.
  */
 export type HandlerResponse = unknown
 

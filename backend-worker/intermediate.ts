@@ -31,8 +31,8 @@ const ARGUMENTS = "; call it as sendIntermediatePredictResponse([item], context.
  * requests are dropped, and the other requests of the batch continue.
  *
  * @param ret One item per entry of `requestIds`, at the same index. `undefined` sends nothing to that
- * request. An Error fails that request only, and so does an item that cannot be encoded or exceeds
- * max_response_size.
+ * request, but its time limits begin anew. An Error fails that request only, and so does an item that cannot
+ * be encoded or exceeds max_response_size.
  * @param requestIds `context.requestIds`, or a part of it: `ret[i]` goes to the request with the id
  * `requestIds[i]`.
  * @param message The error message for the client; used only if `code` is an error.
@@ -74,8 +74,12 @@ export function sendToBatch(
   for (let i = 0; i < ret.length; i++) {
     const item: unknown = ret[i]
     const requestId = requestIds[i]
-    if (item === undefined || requestId === undefined) continue
+    if (requestId === undefined) continue
     const stream = find(batch, requestId, i)
+    if (item === undefined) {
+      stream?.alive()
+      continue
+    }
     if (stream === undefined) return refuse(`the batch has no request "${requestId}"`)
     if (stream.complete) return refuse(`request ${requestId} has already ended`)
     if (code === 200) pushItem(stream, item)

@@ -14,6 +14,9 @@ import type { Outlet } from './outlet.ts'
 import { RequestCancelledError } from './request-cancelled-error.ts'
 import type { ResponseHead } from './response-head.ts'
 
+/** Milliseconds between two signs of life. */
+const SIGN_INTERVAL_MS = 200
+
 export interface StreamLimits {
   /** Maximum bytes of one response body. */
   readonly maxResponseBytes: number
@@ -57,6 +60,8 @@ export class ResponseStream {
   /** The last body or the failure; sent after the waiting items. */
   #end: Uint8Array | ServeError | undefined
   #ended = false
+  /** performance.now() of the last sign of life. */
+  #signAt = 0
   #gone: Error | undefined
   #controller: AbortController | undefined
   #room: Promise<void> | undefined
@@ -119,6 +124,14 @@ export class ResponseStream {
     return (this.#room ??= new Promise((resolve) => {
       this.#wake = resolve
     }))
+  }
+
+  /** Tells the frontend that the handler works on the request, though there is nothing to send. */
+  alive(): void {
+    const now = performance.now()
+    if (this.#ended || this.#gone !== undefined || now - this.#signAt < SIGN_INTERVAL_MS) return
+    this.#signAt = now
+    this.#outlet.send({ type: 'alive', id: this.id })
   }
 
   /** Sends one intermediate response, at once or as soon as the window has room. */

@@ -8,6 +8,9 @@ interface Builtin {
   readonly config: Readonly<Record<string, unknown>>
 }
 
+/** Seconds that the official OpenAI clients wait for an answer. */
+const CLIENT_SECONDS = 600
+
 const OPENAI: Builtin = {
   module: 'handlers/openai-provider/handler.js',
   config: { asyncCommunication: true },
@@ -50,6 +53,11 @@ export function builtinHandler(name: string | undefined): string | undefined {
 /** Defaults for models with this built-in handler. */
 export function builtinConfig(name: string | undefined): Readonly<Record<string, unknown>> {
   return find(name)?.config ?? {}
+}
+
+/** Seconds of a model's time limits where the operator sets none; undefined: those of any model. */
+export function builtinTimeLimit(name: string | undefined): number | undefined {
+  return find(name) && CLIENT_SECONDS
 }
 
 /** The module behind a name under which handlers import a built-in one (`exports` of package.json). */

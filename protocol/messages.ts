@@ -206,6 +206,12 @@ export interface TakenMessage {
   inputs: number
 }
 
+/** The handler works on a request that it has not answered: the time limits of the request begin anew. */
+export interface AliveMessage {
+  type: 'alive'
+  id: number
+}
+
 /** From ranks other than 0: these requests have ended on this rank. */
 export interface FinishedMessage {
   type: 'finished'
@@ -263,6 +269,7 @@ export type FromWorker =
   | FailureMessage
   | FinishedMessage
   | TakenMessage
+  | AliveMessage
   | WithdrawnMessage
   | LogMessage
   | MetricMessage

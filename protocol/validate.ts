@@ -91,6 +91,7 @@ const fromWorker: Record<FromWorker['type'], Check> = {
   failure: shape({ id: uint32, error: wireError }),
   finished: shape({ ids: uint32s }),
   taken: shape({ id: uint32, inputs: count }),
+  alive: shape({ id: uint32 }),
   withdrawn: shape({ ids: uint32s }),
   log: shape({
     level: oneOf('debug', 'info', 'warn', 'error'),

@@ -14,6 +14,7 @@ import type {
 } from '../../common/openai/types.ts'
 import type { Context, Handler } from '../handler.ts'
 import { isAsyncIterable } from '../iterate.ts'
+import { sendIntermediatePredictResponse } from '../intermediate.ts'
 import type { NativeCall } from '../native.ts'
 import { chatChunks, completionChunks } from './as-chunks.ts'
 
@@ -63,6 +64,7 @@ function answerChat(handler: OpenAIHandler, body: ChatCompletionRequest, context
     (chunk) => collector.addChat(chunk),
     () => collector.chat(),
     head,
+    context,
   )
 }
 
@@ -76,6 +78,7 @@ function answerCompletion(handler: OpenAIHandler, body: CompletionRequest, conte
     (chunk) => collector.addText(chunk),
     () => collector.text(),
     head,
+    context,
   )
 }
 
@@ -96,9 +99,11 @@ async function* chunksOf<T>(answer: Answer<T>, parts: (whole: Completion) => T[]
 async function* streamed<T>(
   chunks: AsyncIterable<T>,
   stream: { next(chunk: T): T[]; end(): T[] },
-): AsyncGenerator<string[]> {
+): AsyncGenerator<[string | undefined]> {
   for await (const chunk of chunks) {
-    for (const complete of stream.next(chunk)) yield [exactJson(complete)]
+    const complete = stream.next(chunk)
+    if (complete.length === 0) yield [undefined]
+    for (const each of complete) yield [exactJson(each)]
   }
   for (const last of stream.end()) yield [exactJson(last)]
 }
@@ -108,9 +113,13 @@ async function collected<T>(
   add: (chunk: T) => void,
   whole: () => Completion,
   { id, created, model }: StreamHead,
+  context: Context,
 ): Promise<string[]> {
   if (!isAsyncIterable(answer)) return [wellFormedJson({ id, created, model, ...(await answer) })]
-  for await (const chunk of answer as AsyncIterable<T>) add(chunk)
+  for await (const chunk of answer as AsyncIterable<T>) {
+    add(chunk)
+    await sendIntermediatePredictResponse([undefined], context.requestIds, 'Alive', 200, context)
+  }
   return [wellFormedJson(whole())]
 }
 

@@ -54,9 +54,9 @@ async function texts(
   const rest = new Rest()
   for await (const chunk of chunks as AsyncIterable<ChatChunk | CompletionChunk>) {
     if (signal.aborted) return ''
-    const items: string[] = []
-    items[index] = rest.takeText(chunk)
-    if (items[index] !== '') await sendIntermediatePredictResponse(items, id, 'Intermediate', 200, context)
+    const items: (string | undefined)[] = []
+    items[index] = rest.takeText(chunk) || undefined
+    await sendIntermediatePredictResponse(items, id, 'Intermediate', 200, context)
   }
   return rest.item()
 }

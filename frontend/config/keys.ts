@@ -66,10 +66,9 @@ export const KEYS = named({
     '6553500',
     'Largest response body or item of a stream, in bytes.',
   ),
-  defaultResponseTimeout: key(
+  defaultResponseTimeout: optional(
     SECONDS,
-    '120',
-    'Limit on the time to the first response, and on each gap between two items of a stream.',
+    'Limit on the time to the first response, and on each gap between two items of a stream. Unset: 120, for [built-in language models](openai.md) 600.',
   ),
   defaultStartupTimeout: key(
     SECONDS,
@@ -81,7 +80,10 @@ export const KEYS = named({
     '120',
     'Limit on the time in which the open requests of an unregistered version can finish, those in its queue too, and its workers must end. The answer waits for both.',
   ),
-  defaultQueueTimeout: ours(SECONDS_OR_OFF, '120', 'Limit on the time in the queue; 0: none.'),
+  defaultQueueTimeout: oursOptional(
+    SECONDS_OR_OFF,
+    'Limit on the time in the queue; 0: none. Unset: 120, for [built-in language models](openai.md) 600.',
+  ),
   defaultFirstResponseTimeout: oursOptional(
     SECONDS_OR_OFF,
     'Limit on the time to the first response; 0: none. Unset: the response timeout.',

@@ -273,6 +273,15 @@ export class Job implements Limited, Listed, Indexed, Budgeted {
     return room
   }
 
+  /** The handler works on it, though it has sent nothing: its time limits begin anew. */
+  alive(): void {
+    if (this.outcome !== undefined || this.startedAt === undefined) return
+    this.#lastProgress = performance.now()
+    if (this.streaming) return
+    this.limit?.end(this)
+    this.#limits?.firstResponse.begin(this)
+  }
+
   #follows(now: number): void {
     this.lastGap = now - this.#lastResponse
     this.gaps?.observe(this.lastGap / 1000)

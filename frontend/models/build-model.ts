@@ -1,6 +1,7 @@
 import { ServeError } from '../../common/errors.ts'
 import { processors } from '../../common/processors.ts'
 import { redactUrl } from '../../common/redact.ts'
+import { builtinTimeLimit } from '../../model-archiver/builtin-handlers.ts'
 import type { Settings } from '../config/settings.ts'
 import { versionSettings } from '../config/version-settings.ts'
 import type { Metrics } from '../observe/metrics/metrics.ts'
@@ -107,7 +108,8 @@ export function settingsOf(
   }
   const configured = versionSettings(settings, name, prepared.version)
   const { modelConfig, runtime } = prepared
-  const resolved = resolveModelSettings(request, modelConfig, configured, settings, gpuCount, runtime)
+  const limit = builtinTimeLimit(prepared.manifest.model.handler)
+  const resolved = resolveModelSettings(request, modelConfig, configured, settings, gpuCount, runtime, limit)
   for (const warning of resolved.warnings) warn(`model-config of ${name}: ${warning}`)
   checkSettings(resolved.settings)
   const { minWorkers, maxWorkers } = firstWorkers(request, resolved.settings, settings, gpuCount, atStartup)

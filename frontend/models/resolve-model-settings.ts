@@ -11,9 +11,13 @@ import type { RegisterRequest } from './operations.ts'
 import { scalingSettings } from './scaling-settings.ts'
 import type { ModelSettings } from './model-settings.ts'
 
+/** Seconds of a time limit that nothing sets. */
+const DEFAULT_LIMIT = 120
+
 /**
  * Merges the register call, model-config.yaml, the `models` key and the defaults, in this order of
  * precedence. In TorchServe the yaml file overrides the call, even for keys that it does not contain.
+ * @param limit seconds of the time limits that none of them sets
  * @throws ServeError INVALID_MODEL for a section that confined workers
  */
 export function resolveModelSettings(
@@ -23,13 +27,15 @@ export function resolveModelSettings(
   settings: Settings,
   gpuCount = 0,
   runtime: Runtime = 'node',
+  limit = DEFAULT_LIMIT,
 ): { settings: ModelSettings; warnings: string[] } {
   const reader = new ConfigReader(yaml)
   const responseTimeout =
     request.responseTimeout ??
     reader.number('responseTimeout', { above: 0 }) ??
     configured.responseTimeout ??
-    settings.defaultResponseTimeout
+    settings.defaultResponseTimeout ??
+    limit
   const clientTimeoutInMills = reader.integer('clientTimeoutInMills', 0) ?? 0
   const node = runtime === 'node'
   const parallel = parallelism(reader, node)
@@ -60,7 +66,7 @@ export function resolveModelSettings(
     ...scheduling,
     scaling,
     useVenv: !node && (reader.boolean('useVenv') ?? false),
-    timeouts: timeouts(reader, responseTimeout, clientTimeoutInMills, settings),
+    timeouts: timeouts(reader, responseTimeout, limit, clientTimeoutInMills, settings),
     idempotent: reader.boolean('idempotent') ?? false,
     cancelGraceMs:
       reader.integer('cancelGraceMs', 0) ?? (node ? settings.cancelGraceMs : settings.pythonCancelGraceMs),
@@ -119,12 +125,13 @@ function bounds(
 function timeouts(
   reader: ConfigReader,
   responseTimeout: number,
+  limit: number,
   clientTimeout: number,
   settings: Settings,
 ): JobTimeouts {
   const seconds = (key: string, otherwise: number) => (reader.number(key, { from: 0 }) ?? otherwise) * 1000
   return {
-    queue: seconds('queueTimeout', settings.defaultQueueTimeout),
+    queue: seconds('queueTimeout', settings.defaultQueueTimeout ?? limit),
     firstResponse: seconds('firstResponseTimeout', settings.defaultFirstResponseTimeout ?? responseTimeout),
     gap: seconds('gapTimeout', settings.defaultGapTimeout ?? responseTimeout),
     ...(clientTimeout > 0

@@ -107,6 +107,9 @@ export class Requests implements InFlightLink {
       case 'taken':
         if (rank === 0) this.#entries.get(message.id)?.job.request.feed?.taken(message.inputs)
         break
+      case 'alive':
+        if (rank === 0) this.#entries.get(message.id)?.job.alive()
+        break
       case 'finished':
         for (const id of message.ids) {
           const entry = rank === 0 ? undefined : this.#entries.get(id)

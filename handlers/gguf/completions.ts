@@ -102,7 +102,10 @@ async function* choice(
       if (tokens === 0) inPrompt += characters
       else inAnswer += characters
     }
-    if (text === '' && finish === undefined && scored.length < MAX_SCORED) continue
+    if (text === '' && finish === undefined && scored.length < MAX_SCORED) {
+      yield { choices: [] }
+      continue
+    }
     const logprobs = scored.length > 0 ? legacyLogprobs(scored, offsets) : null
     ;[scored, offsets] = [[], []]
     yield { choices: [{ index, text, logprobs, finish_reason: finish ?? null }] }

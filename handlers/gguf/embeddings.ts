@@ -3,10 +3,11 @@ import { tokensOf } from './completions.ts'
 import type { Engine } from './engine.ts'
 import { checkFields } from './openai-fields.ts'
 
-/** One vector of length 1 per input. */
+/** One vector of length 1 per input. @param alive called after each */
 export async function embeddings(
   engine: Engine,
   request: EmbeddingsRequest,
+  alive: () => Promise<void>,
   signal: AbortSignal,
 ): Promise<EmbeddingsResult> {
   checkFields('embeddings', request)
@@ -19,6 +20,7 @@ export async function embeddings(
   for (const tokens of inputs) {
     signal.throwIfAborted()
     vectors.push(normalised((await engine.embed(tokens, signal)).slice(0, dimensions)))
+    await alive()
   }
   const tokens = inputs.reduce((sum, input) => sum + input.length, 0)
   return { embeddings: vectors, usage: { prompt_tokens: tokens } }

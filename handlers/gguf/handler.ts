@@ -11,6 +11,7 @@ import {
   type EmbeddingsResult,
   type HandlerRequest,
   type HandlerResponse,
+  type RequestIds,
 } from 'torchserve-ts'
 import { ChatPrompts } from './chat-prompts.ts'
 import { chat } from './chat.ts'
@@ -58,7 +59,8 @@ export default class TextCompletion extends BaseHandler {
   }
 
   embeddings(request: EmbeddingsRequest, context: Context): Promise<EmbeddingsResult> {
-    return embeddings(this.#engine, request, context.signal)
+    const alive = () => send(undefined, 0, context.requestIds, context)
+    return embeddings(this.#engine, request, alive, context.signal)
   }
 
   async shutdown(): Promise<void> {
@@ -77,7 +79,7 @@ export default class TextCompletion extends BaseHandler {
       const sampling = { ...this.#settings.sampling, ...wanted, continues: true }
       for await (const { text } of this.#engine.generate(prompt, sampling, signal)) {
         if (!wanted.stream) whole += text
-        else if (text !== '') await send(text, index, id, context)
+        await send(wanted.stream && text !== '' ? text : undefined, index, id, context)
       }
       return whole
     } catch (error) {
@@ -87,9 +89,9 @@ export default class TextCompletion extends BaseHandler {
   }
 }
 
-/** Sends to one request of the batch; the others get nothing. */
-function send(text: string, index: number, id: Record<number, string>, context: Context): Promise<void> {
-  const items: string[] = []
+/** Sends to one request of the batch; undefined: only that it goes on. The others get nothing. */
+function send(text: string | undefined, index: number, id: RequestIds, context: Context): Promise<void> {
+  const items: (string | undefined)[] = []
   items[index] = text
   return sendIntermediatePredictResponse(items, id, 'Intermediate', 200, context)
 }

@@ -56,7 +56,7 @@ export function readProvider(
     ...addressOf(config, type, env),
     model: text(config, 'model_id') ?? text(config, 'model'),
     retries: whole(config, 'retries', 2, 10),
-    timeoutMs: whole(config, 'timeout', 120, 86_400) * 1000,
+    timeoutMs: whole(config, 'timeout', 600, 86_400) * 1000,
     warnings: idle(config, type),
   }
 }

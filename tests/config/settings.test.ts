@@ -28,7 +28,7 @@ describe('without anything said', () => {
       models: {},
       jobQueueSize: 100,
       maxRequestSize: 6553500,
-      defaultResponseTimeout: 120,
+      defaultResponseTimeout: undefined,
       defaultFirstResponseTimeout: undefined,
       defaultRequestTimeout: 0,
       cancelGraceMs: 10000,

@@ -35,7 +35,8 @@ const ROWS: Row[] = [
   ['models', '{}'],
   ['model_snapshot'],
   ['default_workers_per_model', '0'],
-  ['default_response_timeout', '120'],
+  // Unset, so that language models can have another: 120 for all others.
+  ['default_response_timeout'],
   ['default_startup_timeout', '120'],
   ['unregister_model_timeout', '120'],
   ['job_queue_size', '100'],

@@ -84,6 +84,19 @@ test('default_response_timeout limits the first response and each gap', async ()
   expect(await endOf(general, 'response', { gap: MINUTE })).toEqual([1, timedOut(NO_FURTHER)])
 })
 
+test('a token is a sign of life, also where the client wants one whole answer', async () => {
+  const plan = { id: randomUUID(), n: 12, gap: 100 }
+  for (const [model, stream] of [
+    ['chat', false],
+    ['chat', true],
+  ] as const) {
+    const body = { model, stream, messages: [{ role: 'user', content: JSON.stringify(plan) }] }
+    const url = `http://127.0.0.1:${general.ports.inference}/v1/chat/completions`
+    const response = await fetch(url, { method: 'POST', body: JSON.stringify(body) })
+    expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('12')])
+  }
+})
+
 test('default_first_response_timeout, default_gap_timeout and default_request_timeout limit one thing each', async () => {
   expect(await endOf(special, 'first', { first: MINUTE })).toEqual([0, timedOut(NO_RESPONSE)])
   expect(await endOf(special, 'gap', { gap: MINUTE })).toEqual([1, timedOut(NO_FURTHER)])

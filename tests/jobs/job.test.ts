@@ -177,6 +177,34 @@ describe('the four time limits', () => {
     expect(holder.calls).toEqual(['abandon timeout'])
   })
 
+  test('a sign of life starts the first response and the gap anew', () => {
+    const { job, sink } = runningJob({ ...NO_LIMITS, firstResponse: 100, gap: 100 })
+    const signs = () => {
+      for (let k = 0; k < 5; k += 1) {
+        jest.advanceTimersByTime(90)
+        job.alive()
+      }
+    }
+    signs()
+    job.respond(response('a', true))
+    signs()
+    expect(job.ended).toBe(false)
+    jest.advanceTimersByTime(100)
+    expect(sink.calls.at(-1)).toBe('fail RESPONSE_TIMEOUT')
+    job.alive()
+
+    const queued = new Job(
+      { requestId: 'r', modelName: 'm', method: 'handle', headers: '', parts: [] },
+      new RecordingSink(),
+    )
+    queued.queued(new RecordingHolder(), jobLimits({ ...NO_LIMITS, queue: 100 }))
+    queued.waits()
+    jest.advanceTimersByTime(90)
+    queued.alive()
+    jest.advanceTimersByTime(10)
+    expect(queued.errorCode).toBe('QUEUE_TIMEOUT')
+  })
+
   test('every item starts the gap anew', () => {
     const { job, sink } = runningJob({ ...NO_LIMITS, firstResponse: 5, gap: 100 })
     job.respond(response('a', true))

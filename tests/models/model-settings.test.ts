@@ -157,6 +157,21 @@ describe('precedence', () => {
     })
   })
 
+  test('time limits that nothing sets are those of the kind of model', () => {
+    const limits = (yaml: object, file = '', limit?: number) => {
+      const settings = settingsOf({ file }).settings
+      const resolved = resolveModelSettings({}, { ...yaml }, {}, settings, 0, 'node', limit).settings
+      const { queue, firstResponse, gap } = resolved.timeouts
+      return [resolved.responseTimeout * 1000, queue, firstResponse, gap].map((ms) => ms / 1000)
+    }
+    expect(limits({})).toEqual([120, 120, 120, 120])
+    expect(limits({}, '', 600)).toEqual([600, 600, 600, 600])
+    expect(limits({ queueTimeout: 1, gapTimeout: 2 }, '', 600)).toEqual([600, 1, 600, 2])
+    const keys = 'default_response_timeout=120\ndefault_queue_timeout=0\n'
+    expect(limits({}, keys, 600)).toEqual([120, 0, 120, 120])
+    expect(limits({ responseTimeout: 3 }, keys, 600)).toEqual([3, 0, 3, 3])
+  })
+
   test('then model-config.yaml, then the models key, then the defaults', () => {
     expect(resolve(yaml, { configured, file }).settings).toMatchObject(yaml)
     expect(resolve({}, { configured, file }).settings).toMatchObject(configured)

@@ -86,6 +86,7 @@ export const fromWorker = {
   ),
   failure: message('failure', { id: uint32, error: wireError }),
   taken: message('taken', { id: uint32, inputs: count }),
+  alive: message('alive', { id: uint32 }),
   finished: message('finished', { ids: fc.array(uint32) }),
   withdrawn: message('withdrawn', { ids: fc.array(uint32) }),
   log: message(
