@@ -38,7 +38,7 @@ export async function* chat(
   const choices = Array.from({ length: request.n ?? 1 }, (_, index) => {
     const sampling = chatSampling(request, defaults, prompt, rules, index)
     const pieces = engine.generate(tokens, sampling, signal)
-    return choice(index, pieces, new ChoiceReader(use, beginning), counts)
+    return choice(index, pieces, new ChoiceReader(use, beginning, prompt.thinks), counts)
   })
   yield* merge(choices)
   const completion = counts.reduce((sum, count) => sum + count, 0)
@@ -91,7 +91,8 @@ async function* choice(
   for await (const { text, tokens, logprob, finish } of pieces) {
     counts[index] = tokens
     if (logprob !== undefined && logprob.logprob !== null) logprobs.push(logprob)
-    const deltas = finish === undefined ? reader.push(text) : reader.end(text)
+    const deltas = finish === undefined ? reader.push(text) : reader.end(text, finish === 'length')
+    if (deltas.length === 0 && finish === undefined) yield { choices: [] }
     for (const delta of deltas) {
       yield {
         choices: [

@@ -1,99 +1,73 @@
-import { randomUUID } from 'node:crypto'
-import type { ToolCallDelta } from 'torchserve-ts'
-
-/** Ways in which models start a tool call. Such text is held back from the reader. */
-const OPENINGS = [
-  '<tool_call>',
-  '[TOOL_CALLS]',
-  '<|python_tag|>',
-  '{"name"',
-  '{ "name"',
-  '{\n"name"',
-  '[{"name"',
-]
-const HEAD = /^\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\{)/
-const MAX_CALLS = 128
-
-/** Whether a text is a tool call; undefined: it may become one. */
-export function looksLikeCall(text: string): boolean | undefined {
-  const begun = text.trimStart()
-  if (OPENINGS.some((opening) => begun.startsWith(opening))) return true
-  return OPENINGS.some((opening) => opening.startsWith(begun)) ? undefined : false
+/** A tool call; the arguments are JSON. */
+export interface Call {
+  name: string
+  arguments: string
 }
 
-/**
- * Parses `{"name": ..., "arguments": {...}}`, one or several, with any text between, while it is generated:
- * emits a call's name as soon as it is complete, then its arguments piece by piece, verbatim.
- */
-export class ToolCallReader {
-  #rest = ''
-  #calls = 0
-  /** Number of open braces inside a call's arguments. */
+/** Finds the end of a JSON object that arrives in pieces. */
+export class ObjectEnd {
   #depth = 0
-  #started = false
   #quoted = false
   #escaped = false
 
-  /** Number of calls started. */
-  get calls(): number {
-    return this.#calls
-  }
-
-  push(text: string): ToolCallDelta[] {
-    this.#rest += text
-    const deltas: ToolCallDelta[] = []
-    for (;;) {
-      if (this.#depth > 0) {
-        const values = this.#takeArguments()
-        if (values !== '') deltas.push({ index: this.#calls - 1, function: { arguments: values } })
-        if (this.#depth > 0) return deltas
-      }
-      const begun = this.#begin()
-      if (begun === undefined) return deltas
-      deltas.push(begun)
+  /** Index behind the object's closing brace; -1: the object goes on. */
+  find(piece: string, from = 0): number {
+    for (let at = from; at < piece.length; at++) {
+      const character = piece[at]
+      if (this.#escaped) this.#escaped = false
+      else if (this.#quoted && character === '\\') this.#escaped = true
+      else if (character === '"') this.#quoted = !this.#quoted
+      else if (this.#quoted) continue
+      else if (character === '{') this.#depth++
+      else if (character === '}' && --this.#depth === 0) return at + 1
     }
+    return -1
   }
+}
 
-  #begin(): ToolCallDelta | undefined {
-    const brace = this.#rest.indexOf('{')
-    if (brace === -1 || this.#calls >= MAX_CALLS) {
-      this.#rest = ''
-      return undefined
-    }
-    const head = HEAD.exec(this.#rest.slice(brace))
-    if (head === null) return undefined
-    this.#rest = this.#rest.slice(brace + head[0].length)
-    this.#depth = 1
-    const index = this.#calls++
-    this.#started = false
-    return {
-      index,
-      id: `call_${randomUUID().replaceAll('-', '')}`,
-      type: 'function',
-      function: { name: head[1]!, arguments: '' },
-    }
-  }
+/** Begin of a call up to its arguments, which can then be sent while they are generated. */
+const HEAD = /^\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\{)/
+const FIRST_KEY = /^\{\s*(?:"([^"]*)("?))?/
+/** Keys of the objects by which models call tools. */
+const KEYS = ['name', 'arguments', 'parameters', 'type', 'function', 'id']
 
-  #takeArguments(): string {
-    let taken = 0
-    for (; taken < this.#rest.length && this.#depth > 0; taken++) this.#see(this.#rest[taken]!)
-    const values = this.#rest.slice(0, taken)
-    this.#rest = this.#rest.slice(taken)
-    return values
-  }
+/** The name, and where the arguments begin; undefined: they do not follow the name, or not yet. */
+export function headOf(object: string): { name: string; length: number } | undefined {
+  const head = HEAD.exec(object)
+  return head === null ? undefined : { name: head[1]!, length: head[0].length }
+}
 
-  /** #depth already counts the first brace. */
-  #see(character: string): void {
-    if (this.#escaped) this.#escaped = false
-    else if (this.#quoted && character === '\\') this.#escaped = true
-    else if (character === '"') this.#quoted = !this.#quoted
-    else if (this.#quoted) return
-    else if (character === '{') this.#open()
-    else if (character === '}') this.#depth--
-  }
+/** Whether an object that has begun is like a call; undefined: its first key is not known yet. */
+export function beginsCall(object: string): boolean | undefined {
+  const [begun, key, quote] = FIRST_KEY.exec(object)!
+  if (quote === '"') return KEYS.includes(key!)
+  const mayBecome = begun.length === object.length && KEYS.some((known) => known.startsWith(key ?? ''))
+  return mayBecome ? undefined : false
+}
 
-  #open(): void {
-    if (this.#started) this.#depth++
-    this.#started = true
+/**
+ * The call that a whole object is, whatever the order of its keys; undefined: none.
+ * @param needsArguments whether an object without arguments is none
+ */
+export function callOf(object: string, needsArguments: boolean): Call | undefined {
+  const value = objectIn(object)
+  const call = objectOf(value?.['function']) ?? value ?? {}
+  const { name, parameters, arguments: given = parameters } = call
+  if (typeof name !== 'string' || (given === undefined && needsArguments)) return undefined
+  const values = typeof given === 'string' ? given : JSON.stringify(given ?? {})
+  return objectIn(values) === undefined ? undefined : { name, arguments: values }
+}
+
+function objectIn(json: string): Record<string, unknown> | undefined {
+  try {
+    return objectOf(JSON.parse(json))
+  } catch {
+    return undefined
   }
+}
+
+function objectOf(value: unknown): Record<string, unknown> | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : undefined
 }
