@@ -10,13 +10,14 @@ import {
 } from 'node-llama-cpp'
 import { OpenAIError, type Logger } from 'torchserve-ts'
 import { within } from '../../common/deadline.ts'
-import { processors } from '../../common/processors.ts'
-import { checkWeights } from './check-weights.ts'
-import { generate, type Piece, type Sampling } from './generation.ts'
+import { memoryBytes, processors } from '../../common/processors.ts'
+import { checkWeights, memoryWarning } from './check-weights.ts'
+import { Generation, type Piece, type Sampling } from './generation.ts'
 import { Interlude } from './interlude.ts'
+import { record } from './record.ts'
 import type { LlamaSettings } from './settings.ts'
 import { prepareSampling } from './native-sampling.ts'
-import { Slots } from './slots.ts'
+import { Turns } from './turns.ts'
 
 const DEFAULT_CONTEXT_SIZE = 4096
 /** Milliseconds by which the runtime's log may lag behind its error. */
@@ -31,13 +32,13 @@ const MAX_CHARACTERS_PER_TOKEN = 64
 export class Engine {
   readonly #llama: Llama
   readonly #context: LlamaContext
-  readonly #slots: Slots
+  readonly #turns: Turns
   readonly #interlude = new Interlude()
   readonly model: LlamaModel
   /** Threads that compute a token. */
   readonly threads: number
   #embedding: Promise<LlamaEmbeddingContext> | undefined
-  readonly #oneEmbedding = new Slots(1)
+  readonly #oneEmbedding = new Turns(1)
   #vocabularySize: number | undefined
 
   private constructor(llama: Llama, model: LlamaModel, context: LlamaContext, threads: number) {
@@ -45,7 +46,7 @@ export class Engine {
     this.model = model
     this.#context = context
     this.threads = threads
-    this.#slots = new Slots(context.totalSequences)
+    this.#turns = new Turns(context.totalSequences)
   }
 
   static async load(settings: LlamaSettings, logger: Logger): Promise<Engine> {
@@ -65,6 +66,8 @@ export class Engine {
         log(logger, level, message)
       },
     })
+    const warning = llama.gpu === false ? memoryWarning(settings.modelPath, memoryBytes()) : undefined
+    if (warning !== undefined) logger.warn(warning)
     const model = await llama.loadModel({ modelPath: settings.modelPath }).catch(async (thrown: unknown) => {
       // The runtime's own error does not say why, but its log, which may come after it.
       await within(LOG_LAG_MS, told)
@@ -78,7 +81,7 @@ export class Engine {
     })
     prepareSampling(context)
     const engine = new Engine(llama, model, context, threads)
-    await engine.#warmUp()
+    if (!engine.onlyEmbeds) await engine.#warmUp()
     return engine
   }
 
@@ -87,8 +90,24 @@ export class Engine {
     return this.#context.contextSize
   }
 
+  /** Whether the model makes only embeddings: it reads in both directions, or its file says how to pool. */
+  get onlyEmbeds(): boolean {
+    const { metadata } = this.model.fileInfo
+    const own = record(record(metadata)[metadata.general.architecture])
+    return record(own['attention'])['causal'] === false || (own['pooling_type'] ?? 0) !== 0
+  }
+
   get vocabularySize(): number {
     return (this.#vocabularySize ??= [...this.model.iterateAllTokens()].length)
+  }
+
+  /** Texts of the special tokens, which end messages or name roles. */
+  specialTexts(): string[] {
+    const texts = this.model.fileInfo.metadata.tokenizer.ggml.tokens
+    return [...this.model.iterateAllTokens()].flatMap((token) => {
+      const { control, unknown } = this.model.getTokenAttributes(token)
+      return (control || unknown) && texts[token] ? [texts[token]] : []
+    })
   }
 
   /**
@@ -126,21 +145,26 @@ export class Engine {
   }
 
   /**
-   * Continues a non-empty prompt. Waits for a free sequence.
+   * Continues a non-empty prompt. Waits for a free sequence, and gives it up for a while to a request that
+   * has fewer. A request is known by its signal.
    * @throws OpenAIError 400 for a prompt that does not fit; the signal's reason once it is aborted
    */
   async *generate(prompt: readonly Token[], sampling: Sampling, signal: AbortSignal): AsyncGenerator<Piece> {
+    if (this.onlyEmbeds) throw new OpenAIError('This model makes only embeddings: use /v1/embeddings', 400)
     const maxTokens = Math.min(sampling.maxTokens, this.roomAfter(prompt.length))
-    await this.#slots.take(signal)
-    try {
-      const sequence = this.#context.getSequence()
+    const generation = new Generation(this.model, prompt, { ...sampling, maxTokens })
+    while (!generation.ended) {
+      const turn = await this.#turns.take(signal)
       try {
-        yield* generate(sequence, prompt, { ...sampling, maxTokens }, this.#interlude, signal)
+        const sequence = this.#context.getSequence()
+        try {
+          yield* generation.run(sequence, turn, this.#interlude, signal)
+        } finally {
+          await this.#interlude.during(() => sequence.dispose())
+        }
       } finally {
-        await this.#interlude.during(() => sequence.dispose())
+        this.#turns.giveBack(turn)
       }
-    } finally {
-      this.#slots.giveBack()
     }
   }
 
@@ -152,14 +176,14 @@ export class Engine {
   /** The embedding of a text, one text at a time. Creates the embedding context on first use. */
   async embed(tokens: Token[], signal: AbortSignal): Promise<readonly number[]> {
     if (tokens.length > this.contextSize) throw tooLong(`${tokens.length} tokens`, this.contextSize)
-    await this.#oneEmbedding.take(signal)
+    const turn = await this.#oneEmbedding.take(signal)
     try {
       const { contextSize, threads } = this
       this.#embedding ??= this.model.createEmbeddingContext({ contextSize, threads })
       const { vector } = await (await this.#embedding).getEmbeddingFor(tokens)
       return vector
     } finally {
-      this.#oneEmbedding.giveBack()
+      this.#oneEmbedding.giveBack(turn)
     }
   }
 

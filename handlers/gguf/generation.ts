@@ -13,6 +13,7 @@ import { type ScoredToken, tokenLogprob } from './logprobs.ts'
 import { biasesOf } from './native-sampling.ts'
 import { scorePrompt } from './prompt-scores.ts'
 import { TokenText } from './token-text.ts'
+import type { Turn } from './turns.ts'
 
 /** Sampling parameters of one generation. */
 export interface Sampling {
@@ -52,9 +53,9 @@ export interface Echo {
   special: boolean
 }
 
-/** Result of one generation step. */
+/** Result of one step: a token, or a part of the prompt. */
 export interface Piece {
-  /** Empty while characters are incomplete or a stop text may have begun. */
+  /** Empty for the prompt, while characters are incomplete, and while a stop text may have begun. */
   text: string
   /** Number of tokens so far; 0: a token of the prompt. */
   tokens: number
@@ -70,67 +71,99 @@ const PREFILL_TOKENS = 128
 const PENALTY_TOKENS = 64
 /** OpenAI's lowest bias excludes a token. */
 const NEVER = -100
+const SEEDS = 2 ** 32
 
-/**
- * Continues a prompt token by token in a fresh sequence. Computes the next token when the next piece is
- * requested, so a slow reader slows only its own generation.
- * @throws the signal's reason once it is aborted
- */
-export async function* generate(
-  sequence: LlamaContextSequence,
-  prompt: readonly Token[],
-  sampling: Sampling,
-  interlude: Interlude,
-  signal: AbortSignal,
-): AsyncGenerator<Piece> {
-  const { topLogprobs: top, echo } = sampling
-  let rest = prompt.slice(-1)
-  if (top !== undefined && echo !== undefined)
-    yield* scorePrompt(sequence, prompt, { top, ...echo }, interlude, signal)
-  else if (sampling.maxTokens > 0) rest = await prefill(sequence, prompt, interlude, signal)
-  if (sampling.maxTokens === 0) {
-    yield { text: '', tokens: 0, finish: 'length' }
-    return
+/** The text that continues a prompt, generated token by token. */
+export class Generation {
+  readonly #prompt: readonly Token[]
+  readonly #sampling: Sampling
+  readonly #generated: Token[] = []
+  readonly #text: TokenText
+  readonly #filter: StopFilter
+  readonly #options: SequenceEvaluateOptions
+  /** Whether the log probabilities of the prompt were given. */
+  #isScored = false
+  #ended = false
+
+  constructor(model: LlamaModel, prompt: readonly Token[], sampling: Sampling) {
+    this.#prompt = prompt
+    this.#sampling = sampling
+    this.#text = new TokenText(model, false, sampling.continues === true ? prompt : [])
+    this.#filter = new StopFilter(sampling.stop)
+    this.#options = evaluateOptions(model, sampling, this.#generated)
   }
-  const text = new TokenText(sequence.model, false, sampling.continues === true ? prompt : [])
-  const filter = new StopFilter(sampling.stop)
-  const generated: Token[] = []
-  const wanted = { probabilities: top !== undefined } as { probabilities: true }
-  const options = evaluateOptions(sequence.model, sampling, generated)
-  for await (const { token, probabilities } of sequence.evaluateWithMetadata(rest, wanted, options)) {
-    signal.throwIfAborted()
-    generated.push(token)
-    const added = text.push(token)
-    const ready = filter.push(added)
-    const piece: Piece = { text: ready, tokens: generated.length, characters: added.length }
-    if (probabilities !== undefined) piece.logprob = tokenLogprob(sequence.model, token, probabilities, top!)
-    if (filter.stopped) {
-      yield { ...piece, finish: 'stop' }
+
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  /**
+   * Goes on in a fresh sequence, until the text ends or its turn is wanted. Computes the next token when the
+   * next piece is requested, so a slow reader slows only its own generation.
+   * @throws the signal's reason once it is aborted
+   */
+  async *run(
+    sequence: LlamaContextSequence,
+    turn: Turn,
+    interlude: Interlude,
+    signal: AbortSignal,
+  ): AsyncGenerator<Piece> {
+    const { topLogprobs: top, echo, maxTokens } = this.#sampling
+    const before = [...this.#prompt, ...this.#generated]
+    let rest = before.slice(-1)
+    if (top !== undefined && echo !== undefined && !this.#isScored) {
+      yield* scorePrompt(sequence, before, { top, ...echo }, interlude, signal)
+      this.#isScored = true
+    } else if (maxTokens > 0) rest = yield* prefill(sequence, before, turn, interlude, signal)
+    if (maxTokens === 0) {
+      this.#ended = true
+      yield { text: '', tokens: 0, finish: 'length' }
       return
     }
-    if (generated.length >= sampling.maxTokens) {
-      yield { ...piece, text: ready + filter.push(text.end()) + filter.flush(), finish: 'length' }
-      return
+    const wanted = { probabilities: top !== undefined } as { probabilities: true }
+    // The numbers of a seed begin anew in each sequence.
+    const options = { ...this.#options, seed: (this.#sampling.seed + this.#generated.length) % SEEDS }
+    if (turn.isWanted) return
+    for await (const { token, probabilities } of sequence.evaluateWithMetadata(rest, wanted, options)) {
+      signal.throwIfAborted()
+      this.#generated.push(token)
+      const tokens = this.#generated.length
+      const added = this.#text.push(token)
+      const ready = this.#filter.push(added)
+      const piece: Piece = { text: ready, tokens, characters: added.length }
+      if (probabilities !== undefined)
+        piece.logprob = tokenLogprob(sequence.model, token, probabilities, top!)
+      this.#ended = this.#filter.stopped || tokens >= maxTokens
+      if (this.#filter.stopped) yield { ...piece, finish: 'stop' }
+      else if (this.#ended) yield { ...piece, text: ready + this.#rest(), finish: 'length' }
+      else yield piece
+      if (this.#ended || turn.isWanted) return
+      signal.throwIfAborted()
+      if (interlude.over !== undefined) await interlude.over
     }
-    yield piece
-    signal.throwIfAborted()
-    if (interlude.over !== undefined) await interlude.over
+    this.#ended = true
+    yield { text: this.#rest(), tokens: this.#generated.length, finish: 'stop' }
   }
-  yield { text: filter.push(text.end()) + filter.flush(), tokens: generated.length, finish: 'stop' }
+
+  #rest(): string {
+    return this.#filter.push(this.#text.end()) + this.#filter.flush()
+  }
 }
 
-/** Computes the prompt except for its last tokens. */
-async function prefill(
+/** Computes the prompt except for its last tokens. @returns these */
+async function* prefill(
   sequence: LlamaContextSequence,
   prompt: readonly Token[],
+  turn: Turn,
   interlude: Interlude,
   signal: AbortSignal,
-): Promise<Token[]> {
+): AsyncGenerator<Piece, Token[]> {
   let from = 0
-  for (; prompt.length - from > PREFILL_TOKENS; from += PREFILL_TOKENS) {
+  for (; prompt.length - from > PREFILL_TOKENS && !turn.isWanted; from += PREFILL_TOKENS) {
     signal.throwIfAborted()
     if (interlude.over !== undefined) await interlude.over
     await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(from, from + PREFILL_TOKENS))
+    yield { text: '', tokens: 0 }
   }
   if (interlude.over !== undefined) await interlude.over
   signal.throwIfAborted()

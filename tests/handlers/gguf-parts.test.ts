@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { readCompletion } from '../../handlers/gguf/parameters.ts'
 import { readSettings } from '../../handlers/gguf/settings.ts'
-import { Slots } from '../../handlers/gguf/slots.ts'
+import { type Turn, Turns } from '../../handlers/gguf/turns.ts'
 
 const DEFAULTS = { maxTokens: 9, temperature: 0.8, topP: 1 }
 
@@ -203,34 +203,60 @@ describe('tiny-llama: the settings of Seldon’s local runtime', () => {
   })
 })
 
-describe('tiny-llama: slots', () => {
-  const never = new AbortController().signal
+describe('tiny-llama: turns', () => {
+  const request = (): AbortSignal => new AbortController().signal
 
   test('are given in order of asking', async () => {
-    const slots = new Slots(1)
-    await slots.take(never)
+    const turns = new Turns(1)
+    const first = await turns.take(request())
     const order: number[] = []
-    const waiting = [1, 2].map((k) => slots.take(never).then(() => order.push(k)))
-    slots.giveBack()
-    await waiting[0]
-    expect(order).toEqual([1])
-    slots.giveBack()
+    const waiting = [1, 2].map(async (k) => {
+      const turn = await turns.take(request())
+      order.push(k)
+      return turn
+    })
+    turns.giveBack(first)
+    turns.giveBack(await waiting[0]!)
     await waiting[1]
     expect(order).toEqual([1, 2])
   })
 
   test('pass over who has left', async () => {
-    const slots = new Slots(1)
-    await slots.take(never)
+    const turns = new Turns(1)
+    const first = await turns.take(request())
     const leaving = new AbortController()
-    const left = slots.take(leaving.signal)
-    const next = slots.take(never)
+    const left = turns.take(leaving.signal)
+    const next = turns.take(request())
     leaving.abort(new Error('gone'))
     await expect(left).rejects.toThrow('gone')
-    slots.giveBack()
-    await next
-    slots.giveBack()
-    await slots.take(never)
-    await expect(slots.take(leaving.signal)).rejects.toThrow('gone')
+    turns.giveBack(first)
+    turns.giveBack(await next)
+    await turns.take(request())
+    await expect(turns.take(leaving.signal)).rejects.toThrow('gone')
+  })
+
+  test('are shared by requests: who has two more than another gives one back', async () => {
+    const turns = new Turns(4)
+    const [many, few] = [request(), request()]
+    const taken: Turn[] = []
+    const take = (owner: AbortSignal): void => void turns.take(owner).then((turn) => taken.push(turn))
+    for (let k = 0; k < 24; k += 1) take(many)
+    await Promise.resolve()
+    expect(taken.map(({ isWanted }) => isWanted)).toEqual([false, false, false, false])
+    for (let k = 0; k < 24; k += 1) take(few)
+    const counts: number[][] = []
+    for (;;) {
+      const wanted = taken.findIndex(({ isWanted }) => isWanted)
+      if (wanted === -1) break
+      const [turn] = taken.splice(wanted, 1)
+      take(turn!.owner) // its choice goes on later
+      turns.giveBack(turn!)
+      await new Promise(setImmediate)
+      counts.push([many, few].map((owner) => taken.filter((each) => each.owner === owner).length))
+    }
+    expect(counts).toEqual([
+      [3, 1],
+      [2, 2],
+    ])
   })
 })
