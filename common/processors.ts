@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
+import { availableParallelism, totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
 
 /**
@@ -10,6 +10,12 @@ import { dirname, join } from 'node:path'
  */
 export function processors(root = '/'): number {
   return Math.max(1, Math.min(availableParallelism(), Math.ceil(cpuLimit(root))))
+}
+
+/** Bytes of memory of this machine, or of its container (Linux control groups). */
+export function memoryBytes(): number {
+  // Without a limit it is 0, or more than the machine has.
+  return Math.min(process.constrainedMemory() || Infinity, totalmem())
 }
 
 /** Processors by the control groups of this process, each of which may have a limit. */

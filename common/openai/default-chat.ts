@@ -43,8 +43,8 @@ export function otherThanText(messages: readonly ChatMessage[]): string | undefi
 /** A refusal of the assistant adds nothing to the prompt, but is valid input. */
 const TEXT_PARTS: ReadonlySet<string> = new Set(['text', 'refusal'])
 
-/** The text of a message; other parts (images, audio) are left out. */
+/** The text of a message, a line for each part; other parts (images, audio) are left out. */
 export function messageText({ content }: ChatMessage): string {
   if (typeof content === 'string') return content
-  return (content ?? []).map((part) => (part.type === 'text' ? (part.text ?? '') : '')).join('')
+  return (content ?? []).flatMap(({ type, text = '' }) => (type === 'text' ? [text] : [])).join('\n')
 }

@@ -9,7 +9,7 @@ import type { Operation } from './operations.ts'
 /** Maximum number of choices in one request: prompts times `n`. The OpenAI API allows no more. */
 export const MAX_CHOICES = 128
 const MAX_INPUTS = 2_048
-const MAX_STOPS = 4
+const MAX_STOPS = 16
 /** Up to so many characters of an answer are held back for each stop text. */
 const MAX_STOP_LENGTH = 1_024
 

@@ -1,4 +1,4 @@
-import { totalmem } from 'node:os'
+import { memoryBytes } from '../../common/processors.ts'
 import type { JobRequest } from './job.ts'
 import { queueFull } from './queue-full.ts'
 
@@ -63,9 +63,7 @@ export class InputBudget {
 
 /** A sixteenth of the memory of the machine or of the cgroup, at least 256 MiB. */
 export function defaultInputBudget(): number {
-  // Without a limit it is 0, or more than the machine has.
-  const memory = Math.min(process.constrainedMemory() || Infinity, totalmem())
-  return Math.max(LEAST_DEFAULT_BYTES, Math.floor(memory / DEFAULT_SHARE))
+  return Math.max(LEAST_DEFAULT_BYTES, Math.floor(memoryBytes() / DEFAULT_SHARE))
 }
 
 export function inputBytes({ parts, headers }: Pick<JobRequest, 'parts' | 'headers'>): number {

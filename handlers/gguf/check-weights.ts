@@ -1,5 +1,5 @@
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
-import { basename } from 'node:path'
+import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { FileWords } from './file-words.ts'
 
 const HEADER_BYTES = 24
@@ -27,10 +27,15 @@ const SIZES: ReadonlyMap<number, number> = new Map([
 ])
 /** Lists in lists; models have none. */
 const MAX_DEPTH = 4
+/** Kinds of GGUF files that are no models, by `general.type`. */
+const OTHERS: ReadonlyMap<string, string> = new Map([
+  ['adapter', 'a LoRA adapter'],
+  ['mmproj', 'the image part (mmproj) of a model'],
+])
 
 /**
- * Tells a file that is no GGUF file, or only the begin of one, before the runtime starts: it takes seconds
- * to do so, and reads a senseless header, or a list that is longer than the file, for hours.
+ * Tells a file that is no GGUF file, only the begin of one, or no model, before the runtime starts: it takes
+ * seconds to do so, and reads a senseless header, or a list that is longer than the file, for hours.
  * @param path of the first file of the weights
  * @throws Error that names the file and what is wrong with it
  */
@@ -50,17 +55,52 @@ export function checkWeights(path: string): void {
       version === 1 ? [header.readUInt32LE(8), header.readUInt32LE(12)] : longCounts(header)
     if ((tensors + entries) * MIN_ENTRY_BYTES > size) throw incomplete
     const words = new FileWords(file, version === 1 ? 16 : HEADER_BYTES, size, version === 1 ? 4 : 8)
-    if (!entriesFit(words, entries)) throw incomplete
+    const facts = factsOf(words, entries)
+    if (facts === undefined) throw incomplete
+    checkKind(name, facts)
   } finally {
     closeSync(file)
   }
 }
 
-/** Whether every text and every list of the metadata ends within the file. */
-function entriesFit(words: FileWords, entries: number): boolean {
-  for (let left = entries; left > 0; left--)
-    if (!words.skip(words.length()) || !valueFits(words, words.uint32(), 0)) return false
-  return true
+/**
+ * A warning about weights that do not fit into the memory: the system may kill the worker without a word.
+ * @param path of the first file of the weights
+ * @param memory in bytes
+ */
+export function memoryWarning(path: string, memory: number): string | undefined {
+  const folder = dirname(path)
+  const whole = (name: string) => name.replace(/-\d{5}(-of-\d{5}\.gguf)$/i, '$1')
+  const parts = readdirSync(folder).filter((name) => whole(name) === whole(basename(path)))
+  const bytes = parts.reduce((sum, part) => sum + statSync(join(folder, part)).size, 0)
+  if (bytes <= memory) return undefined
+  const needs = `${basename(path)} has ${gigabytes(bytes)}, and there is memory of ${gigabytes(memory)}`
+  return `${needs}: it will be very slow, or the system will kill its worker; take a smaller quantization`
+}
+
+function gigabytes(bytes: number): string {
+  return `${(bytes / 1e9).toFixed(1)} GB`
+}
+
+/** Short texts of the metadata by key; undefined: one of its texts or lists does not end within the file. */
+function factsOf(words: FileWords, entries: number): ReadonlyMap<string, string> | undefined {
+  const facts = new Map<string, string>()
+  for (let left = entries; left > 0; left--) {
+    const key = words.text(words.length())
+    const type = words.uint32()
+    const value = type === TEXT ? words.text(words.length()) : valueFits(words, type, 0) ? '' : undefined
+    if (key === undefined || value === undefined) return undefined
+    facts.set(key, value)
+  }
+  return facts
+}
+
+function checkKind(name: string, facts: ReadonlyMap<string, string>): void {
+  const old = facts.get('general.architecture') === 'clip' ? 'mmproj' : 'model'
+  const kind = facts.get('general.type') ?? (facts.has('adapter.type') ? 'adapter' : old)
+  if (kind === 'model') return
+  const what = OTHERS.get(kind) ?? `a file of the type ${kind}`
+  throw new Error(`${name} is ${what} and cannot be served alone: serve the .gguf file of its model`)
 }
 
 function valueFits(words: FileWords, type: number, depth: number): boolean {

@@ -3,7 +3,13 @@ import { readSync } from 'node:fs'
 /** Bytes read at once: the words of a vocabulary are short, and there are hundreds of thousands. */
 const PIECE_BYTES = 256 * 1024
 
-/** Numbers of a file, one after the other, little-endian. Behind the end of the file all are infinite. */
+/** Names of keys and kinds are shorter; longer texts are not read. */
+const MAX_TEXT_BYTES = 256
+
+/**
+ * Numbers and texts of a file, one after the other, little-endian. Behind the end of the file all numbers are
+ * infinite.
+ */
 export class FileWords {
   readonly #file: number
   readonly #size: number
@@ -39,6 +45,13 @@ export class FileWords {
     if (this.#lengthBytes === 4) return this.uint32()
     const place = this.#take(8)
     return place === undefined ? Infinity : Number(this.#piece.readBigUInt64LE(place))
+  }
+
+  /** A text of known length, if it is short; undefined: the file has fewer bytes. */
+  text(bytes: number): string | undefined {
+    if (bytes > MAX_TEXT_BYTES) return this.skip(bytes) ? '' : undefined
+    const place = this.#take(bytes)
+    return place === undefined ? undefined : this.#piece.toString('utf8', place, place + bytes)
   }
 
   /** False: the file has fewer bytes. */

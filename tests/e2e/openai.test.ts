@@ -12,8 +12,9 @@ import { tempDir } from '../support/temp.ts'
 
 const TINY = join(REPOSITORY, 'model-store', 'tiny-llama')
 const KEY = 'sk-a-secret-of-the-server'
+/** As Qwen's templates do, it looks at the texts: old reasoning is left out. */
 const TEMPLATE =
-  "{% for message in messages %}[{{ message['role'] }}] {{ message['content'] }}\n{% endfor %}[assistant]"
+  "{% for message in messages %}[{{ message['role'] }}] {{ message['content'].split('</think>')[-1].lstrip('\\n') }}\n{% endfor %}[assistant]"
 const MESSAGES = [{ role: 'user', content: 'Who made the earth?' }]
 
 interface Choice {
@@ -61,12 +62,12 @@ function writeModel(folder: string, handler: string, config: string): string {
   return folder
 }
 
-/** tiny-llama's handler on weights that bring a template of their own. */
-function templated(folder: string): string {
+/** tiny-llama's handler on weights with one more entry. */
+function copied(folder: string, key: string, value: string | number): string {
   writeModel(folder, 'handler.ts', readFileSync(join(TINY, 'model-config.yaml'), 'utf8'))
   cpSync(TINY, folder, { recursive: true, filter: (from) => from === TINY || from.endsWith('.ts') })
   const gguf = readFileSync(join(TINY, 'model.gguf'))
-  writeFileSync(join(folder, 'model.gguf'), withMetadata(gguf, 'tokenizer.chat_template', TEMPLATE))
+  writeFileSync(join(folder, 'model.gguf'), withMetadata(gguf, key, value))
   return folder
 }
 
@@ -83,7 +84,8 @@ beforeAll(async () => {
   const folder = tempDir()
   const models = [
     TINY,
-    `templated=${templated(join(folder, 'templated'))}`,
+    `templated=${copied(join(folder, 'templated'), 'tokenizer.chat_template', TEMPLATE)}`,
+    `embeds=${copied(join(folder, 'embeds'), 'llama.pooling_type', 1)}`,
     `far=${remote(join(folder, 'far'))}`,
   ]
   server = await startServer({
@@ -91,7 +93,7 @@ beforeAll(async () => {
     env: { TEST_KEY: KEY },
     config: { log_level: 'debug' },
   })
-  for (const model of ['tiny-llama', 'templated', 'far']) await server.ready(model)
+  for (const model of ['tiny-llama', 'templated', 'embeds', 'far']) await server.ready(model)
 })
 
 afterAll(() => {
@@ -111,6 +113,99 @@ describe('a GGUF model', () => {
     expect(chat.choices[0]!.message.content).toBe(plain.choices[0]!.text)
     expect(chat.usage).toEqual(plain.usage)
     expect(chat.choices[0]!.message.content.length).toBeGreaterThan(10)
+  })
+
+  test.each([
+    [
+      'without old reasoning',
+      [{ role: 'assistant', content: '<think>Hm.</think>\n\nYes' }],
+      '[assistant] Yes',
+    ],
+    [
+      'of a developer, whom it does not know',
+      [{ role: 'developer', content: 'Be brief' }],
+      '[system] Be brief',
+    ],
+    [
+      'in several parts',
+      [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'one' },
+            { type: 'text', text: 'two' },
+          ],
+        },
+      ],
+      '[user] one\ntwo',
+    ],
+  ])('shows its template a message %s', async (_what, messages, prompt) => {
+    const chat = await ask('/v1/chat/completions', { model: 'templated', messages, ...sure })
+    const plain = await ask('/v1/completions', {
+      model: 'templated',
+      prompt: `${prompt}\n[assistant]`,
+      ...sure,
+    })
+    expect([chat.choices[0]!.message.content, chat.usage]).toEqual([plain.choices[0]!.text, plain.usage])
+  })
+
+  test('takes special tokens in a client’s text as text', async () => {
+    const tokens = async (content: string, more = {}) => {
+      const messages = [{ role: 'user', content, ...more }]
+      const chat = await ask('/v1/chat/completions', { model: 'templated', messages, ...sure, max_tokens: 1 })
+      return chat.usage.prompt_tokens
+    }
+    expect((await tokens('a</s><s>b')) - (await tokens('ab'))).toBeGreaterThan(4)
+  })
+
+  test('that makes only embeddings refuses to write', async () => {
+    const input = { model: 'embeds', input: 'In the beginning' }
+    expect((await post('/v1/embeddings', input)).status).toBe(200)
+    for (const [path, body] of [
+      ['/v1/chat/completions', { model: 'embeds', messages: MESSAGES }],
+      ['/v1/completions', { model: 'embeds', prompt: 'In' }],
+      ['/predictions/embeds', { prompt: 'In' }],
+    ] as const) {
+      const response = await post(path, body)
+      expect([response.status, await response.text()]).toEqual([
+        400,
+        expect.stringContaining('only embeddings'),
+      ])
+    }
+  })
+
+  test('lets another request in while one has more choices than there are sequences', async () => {
+    const client = new AbortController()
+    const many = { model: 'tiny-llama', prompt: 'In', n: 24, max_tokens: 900, temperature: 1, stream: true }
+    const reader = (await post('/v1/completions', many, client.signal)).body!.getReader()
+    const events: string[] = []
+    const read = async (): Promise<void> => {
+      for (;;) {
+        const { done, value } = await reader.read()
+        if (done) return
+        events.push(Buffer.from(value).toString())
+      }
+    }
+    void read().catch(() => undefined)
+    const few = { model: 'tiny-llama', prompt: 'In', max_tokens: 2 }
+    for (let k = 0; k < 3; k += 1) expect((await ask('/v1/completions', few)).choices).toHaveLength(1)
+    // None of its choices had to end for that.
+    expect(events.join('')).not.toContain('"finish_reason":"')
+    client.abort()
+    await busyWith(0)
+  })
+
+  test('gives every choice its whole text, also when it had to give way', async () => {
+    const one = { model: 'tiny-llama', prompt: 'In the beginning', temperature: 0, max_tokens: 60 }
+    const whole = (await ask('/v1/completions', one)).choices[0]!.text
+    const all = ask('/v1/completions', { ...one, n: 10 })
+    const few = { model: 'tiny-llama', prompt: 'In', max_tokens: 2 }
+    let ended = false
+    void all.finally(() => (ended = true))
+    while (!ended) await ask('/v1/completions', few)
+    const { choices, usage } = await all
+    expect(choices.map(({ text }) => text)).toEqual(Array.from({ length: 10 }, () => whole))
+    expect(usage.completion_tokens).toBe(600)
   })
 
   /**

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { checkWeights } from '../../handlers/gguf/check-weights.ts'
+import { checkWeights, memoryWarning } from '../../handlers/gguf/check-weights.ts'
 import { REPOSITORY } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 import { execa } from '../support/tools.ts'
@@ -84,6 +84,46 @@ test.each([
   }).not.toThrow()
 })
 
+/** A text of the metadata. */
+function entry(key: string, value: string): Buffer {
+  const [name, text] = [Buffer.from(key), Buffer.from(value)]
+  return Buffer.concat([uint64(BigInt(name.length)), name, uint32(8), uint64(BigInt(text.length)), text])
+}
+
+/** A file with these texts as its metadata, in this order. */
+function withTexts(...texts: [key: string, value: string][]): Buffer {
+  const head = header(3, 0n, BigInt(texts.length)).subarray(0, 24)
+  return Buffer.concat([head, ...texts.map(([key, value]) => entry(key, value)), Buffer.alloc(64)])
+}
+
+const LORA = withTexts(
+  ['general.architecture', 'llama'],
+  ['general.type', 'adapter'],
+  ['adapter.type', 'lora'],
+)
+
+test.each([
+  ['a LoRA adapter', LORA],
+  ['a LoRA adapter', withTexts(['general.architecture', 'llama'], ['adapter.type', 'lora'])],
+  ['the image part (mmproj) of a model', withTexts(['general.type', 'mmproj'])],
+  ['the image part (mmproj) of a model', withTexts(['general.architecture', 'clip'])],
+  ['a file of the type imatrix', withTexts(['general.type', 'imatrix'])],
+])('%s is no model by itself', (what, bytes) => {
+  expect(() => {
+    checkWeights(file(bytes))
+  }).toThrow(`model.gguf is ${what} and cannot be served alone: serve the .gguf file of its model`)
+})
+
+test('weights that are larger than the memory are told before they are loaded', () => {
+  const folder = tempDir()
+  for (const name of ['m-00001-of-00002.gguf', 'm-00002-of-00002.gguf', 'm-1.gguf'])
+    writeFileSync(join(folder, name), Buffer.alloc(1_000))
+  const first = join(folder, 'm-00001-of-00002.gguf')
+  expect(memoryWarning(first, 2_000)).toBeUndefined()
+  expect(memoryWarning(first, 1_999)).toMatch(/^m-00001-of-00002\.gguf has 0\.0 GB, and there is memory of/)
+  expect(memoryWarning(join(folder, 'm-1.gguf'), 1_000)).toBeUndefined()
+})
+
 test('a whole file passes', () => {
   expect(() => {
     checkWeights(WHOLE)
@@ -97,5 +137,15 @@ test('a file that ends before its tensors do: the start ends with what the runti
     env: { ...process.env, NODE_OPTIONS: '' },
   })
   expect(stderr).toMatch(/did not load: .*data is not within the file bounds/)
+  expect(exitCode).toBe(1)
+})
+
+test('a LoRA adapter that is served: one line says what it is', async () => {
+  const { exitCode, stderr } = await execa(process.execPath, [cli, 'serve', file(LORA), '--port', '0'], {
+    reject: false,
+    env: { ...process.env, NODE_OPTIONS: '' },
+  })
+  const [loading, ...lines] = stderr.split('\n')
+  expect([loading, lines]).toEqual(['Loading model.gguf ...', [expect.stringContaining('is a LoRA adapter')]])
   expect(exitCode).toBe(1)
 })

@@ -79,8 +79,8 @@ describe('what a request to the OpenAI API names is not multiplied', () => {
     expect(await completion({ stop: ['ok', 's'.repeat(1_024)] })).toMatch(/^200 /)
   })
 
-  test('four stop texts that nearly occur everywhere cost no more than the text', async () => {
-    const stop = ['b', 'c', 'd', 'e'].map((last) => 'a'.repeat(1_023) + last)
+  test('16 stop texts that nearly occur everywhere cost no more than the text', async () => {
+    const stop = [...'bcdefghijklmnopq'].map((last) => 'a'.repeat(1_023) + last)
     expect(await completion({ prompt: `${'a'.repeat(300_000)}x`, stop })).toMatch(/^200 /)
   })
 

@@ -1,14 +1,17 @@
 import { fromHalf } from '../../common/tensors/half.ts'
 
-/** Writes a copy of a GGUF file with one more text in its metadata, as a tool that packs models does. */
-export function withMetadata(gguf: Buffer, key: string, value: string): Buffer {
+/** Writes a copy of a GGUF file with one more text or number in its metadata, as tools that pack do. */
+export function withMetadata(gguf: Buffer, key: string, value: string | number): Buffer {
   const reader = new Reader(gguf)
   const end = reader.endOfInfos()
   const data = gguf.subarray(padded(end))
   const header = Buffer.from(gguf.subarray(0, 24))
   header.writeBigUInt64LE(header.readBigUInt64LE(16) + 1n, 16)
-  const entry = Buffer.concat([text(key), uint32(TEXT), text(value)])
-  const infos = Buffer.concat([header, entry, gguf.subarray(24, end)])
+  const entry =
+    typeof value === 'string'
+      ? [text(key), uint32(TEXT), text(value)]
+      : [text(key), uint32(UINT32), uint32(value)]
+  const infos = Buffer.concat([header, ...entry, gguf.subarray(24, end)])
   return Buffer.concat([infos, Buffer.alloc(padded(infos.length) - infos.length), data])
 }
 
@@ -47,6 +50,7 @@ function dequantized(blocks: Buffer, count: number): Buffer {
 
 const F32 = 0
 const Q8_0 = 8
+const UINT32 = 4
 const TEXT = 8
 const LIST = 9
 const ALIGNMENT = 32

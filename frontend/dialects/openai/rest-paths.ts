@@ -134,6 +134,7 @@ const OTHERS = [
 
 export function openaiPaths(): RestPath[] {
   return [
+    { method: 'GET', path: '/health', token: undefined },
     ...describedPaths(OPENAI_PATHS, 'inference', 'OpenAI'),
     ...undescribedPaths('inference', 'GET', ['/openai/v1/models', '/openai/v1/models/{model_name}']),
     ...undescribedPaths('inference', 'POST', OTHERS),

@@ -3,7 +3,7 @@ import type { Operation } from '../../../common/openai/operations.ts'
 /** The operation of an OpenAI API path. */
 export interface OpenAIRoute {
   /** `images`: image generation, which no handler supports; `unknown`: not a path of the API. */
-  operation: Operation | 'models' | 'images' | 'unknown'
+  operation: Operation | 'models' | 'images' | 'health' | 'unknown'
   /**
    * For `models`: the requested model. Otherwise the model in the path (Seldon's form), which the body must
    * not contradict.
@@ -20,12 +20,15 @@ const PATHS: ReadonlyMap<string, Operation | 'images'> = new Map([
   ['images/generations', 'images'],
 ])
 
+const HEALTH: OpenAIRoute = { operation: 'health', model: undefined }
+
 /**
  * The route of a path; undefined if it does not belong to the OpenAI API. The API is served under /v1, under
  * /openai/v1 (as in KServe), and below a model's or version's infer and infer_stream (for Seldon's OpenAI
- * clients); see docs/openai.md.
+ * clients), with /health as in vLLM and llama-server; see docs/openai.md.
  */
 export function openaiRoute(segments: readonly string[]): OpenAIRoute | undefined {
+  if (segments[0] === 'health') return segments.length === 1 ? HEALTH : undefined
   if (segments[0] === 'openai') return segments[1] === 'v1' ? below(segments.slice(2)) : undefined
   if (segments[0] === 'v1') return below(segments.slice(1))
   return segments[0] === 'v2' ? belowModel(segments) : undefined

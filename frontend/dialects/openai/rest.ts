@@ -3,6 +3,7 @@ import { exactJson } from '../../../common/exact-json.ts'
 import { checkBody } from '../../../common/json-bounds.ts'
 import { type Operation, OPERATIONS } from '../../../common/openai/operations.ts'
 import { readRequest } from '../../../common/openai/request.ts'
+import { ANYBODY } from '../../auth/principal.ts'
 import { readDecoded } from '../../edge/http/decoded-body.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import { clientHeaders } from '../../edge/http/request-headers.ts'
@@ -11,6 +12,7 @@ import { Job } from '../../jobs/job.ts'
 import { nativeRequest } from '../../jobs/native-request.ts'
 import { modelList, modelObject } from '../../models/model-object.ts'
 import type { ModelStatus } from '../../models/operations.ts'
+import { isServerReady } from '../../models/readiness.ts'
 import type { RestDialect } from '../rest-dialect.ts'
 import { mapBody } from './body-mapping.ts'
 import type { OpenAICall } from './call.ts'
@@ -66,9 +68,13 @@ function isTorchServes({ state, target: { segments }, entered }: Exchange, { mod
 function answer(exchange: Exchange, events: EventStream, route: OpenAIRoute): void {
   const { method, url } = exchange.req
   const { operation } = route
-  exchange.admit('inference')
+  exchange.admit(operation === 'health' ? undefined : 'inference')
   if (operation === 'unknown')
     throw new ServeError('ROUTE_NOT_FOUND', `${method!} ${url!.split('?', 1)[0]!} is not supported`)
+  if (operation === 'health') {
+    sendHealth(exchange, events)
+    return
+  }
   if (method !== (operation === 'models' ? 'GET' : 'POST'))
     throw new ServeError('METHOD_NOT_ALLOWED', `The method ${method!} is not supported here`)
   if (operation === 'models') {
@@ -85,6 +91,17 @@ function answer(exchange: Exchange, events: EventStream, route: OpenAIRoute): vo
     }
   })
 }
+
+/** Of the whole server, for probes, which have no token. The answers are those of llama-server. */
+function sendHealth({ state, reply }: Exchange, events: EventStream): void {
+  isServerReady(state.operationsFor(ANYBODY).models).then(
+    (ready) => answerJson(reply, ready ? 200 : 503, Buffer.from(JSON.stringify(ready ? OK : LOADING))),
+    (thrown: unknown) => failReply(events, ServeError.from(thrown)),
+  )
+}
+
+const OK = { status: 'ok' }
+const LOADING = { error: { code: 503, message: 'Loading model', type: 'unavailable_error' } }
 
 function sendModels({ models, reply }: Exchange, model: string | undefined): void {
   const json = model === undefined ? modelList(models.statuses()) : modelObject(models.status(model))

@@ -4,7 +4,7 @@ import type { Exchange } from './exchange.ts'
 export type { RequestSpan, SpanAttributes }
 
 /** Who probes health asks every few seconds; nobody reads such traces. */
-const PROBES: ReadonlySet<string> = new Set(['ping', 'v2/health/live', 'v2/health/ready'])
+const PROBES: ReadonlySet<string> = new Set(['ping', 'health', 'v2/health/live', 'v2/health/ready'])
 
 /**
  * Begins the span of a request, which its response ends. The client finds its context in the header
@@ -43,8 +43,7 @@ export function traceRequest(exchange: Exchange, tracing: Tracing): RequestSpan 
 }
 
 function isProbe(segments: readonly string[]): boolean {
-  const [first] = segments
-  return (first === 'ping' || first === 'v2') && PROBES.has(segments.join('/'))
+  return segments.length <= 3 && PROBES.has(segments.join('/'))
 }
 
 /** Node's flat list of names and values, as the client wrote them. */

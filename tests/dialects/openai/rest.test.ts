@@ -44,6 +44,17 @@ describe('the list of models', () => {
   })
 })
 
+test('/health says whether every model of the start can answer, without a token', async () => {
+  const rig = await startRig(createInferenceApp, { tokens: true })
+  const health = async () => {
+    const { status, text } = await ask(rig, '/health')
+    return [status, text]
+  }
+  expect(await health()).toEqual([200, '{"status":"ok"}'])
+  rig.models.startup = ['m', 'loading']
+  expect(await health()).toEqual([503, expect.stringContaining('"message":"Loading model"')])
+})
+
 describe('a handler that speaks the API', () => {
   test('gets the body as it came and answers for itself', async () => {
     const rig = await startRig(createInferenceApp)
@@ -213,7 +224,7 @@ describe('an error', () => {
     ['/v1/chat/completions', { messages: [{ role: 'user' }] }, 400, 'model'],
     ['/v1/chat/completions', { model: 'm', messages: [] }, 400, 'messages'],
     ['/v1/chat/completions', { model: 'm', messages: [{ content: 'x' }] }, 400, 'messages[0].role'],
-    ['/v1/chat/completions', chat('m', { stop: ['1', '2', '3', '4', '5'] }), 400, 'stop'],
+    ['/v1/chat/completions', chat('m', { stop: Array.from({ length: 17 }, String) }), 400, 'stop'],
     ['/v1/chat/completions', chat('m', { top_logprobs: 3 }), 400, 'top_logprobs'],
     ['/v1/chat/completions', chat('m', { n: 0 }), 400, 'n'],
     ['/v1/chat/completions', chat('m', { tool_choice: 'required' }), 400, 'tool_choice'],
