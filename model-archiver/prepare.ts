@@ -39,6 +39,8 @@ export interface PrepareOptions extends UnpackOptions {
   readonly defaultHandler?: string
   /** Overrides the manifest's runtime (`runtime` of a register request). */
   readonly runtimeOverride?: string
+  /** Overrides keys of model-config.yaml; those below `handler` one by one. */
+  readonly config?: Readonly<Record<string, unknown>>
   /** The torchserve-ts package that handlers import. Default: the running one. */
   readonly packageRoot?: string
 }
@@ -138,6 +140,13 @@ async function prepareIn(
     // MLServer never checks requests against the metadata of a model-settings.json.
     ...(settings !== undefined && { validateInputs: isObject(modelConfig['openInference']) }),
     ...modelConfig,
+    ...options.config,
+    ...(isObject(options.config?.['handler']) && {
+      handler: {
+        ...(isObject(modelConfig['handler']) && modelConfig['handler']),
+        ...options.config['handler'],
+      },
+    }),
   }
   return {
     manifest,

@@ -3,6 +3,7 @@ import { createServer } from 'node:net'
 import { resolve } from 'node:path'
 import { makeFolder } from '../../common/make-folder.ts'
 import { KEYS } from '../config/keys.ts'
+import { formatListenAddress } from '../config/listen-address.ts'
 import type { Entry } from '../config/properties.ts'
 import type { Settings } from '../config/settings.ts'
 import type { StartServer } from '../server-api.ts'
@@ -11,13 +12,17 @@ import { tempDirOf } from './pid-file.ts'
 const MAX_PORT = 65_535
 
 /**
- * What a command sets that serves to this machine only, without tokens: all REST APIs on one port, and the
- * others on free ones. Overrides the configuration file.
+ * What a command sets that serves without a configuration: all REST APIs on one port, without tokens, and the
+ * others on free ones of this machine only. Overrides the configuration file.
  * @param origin the command, for messages
  * @param own further keys
  */
-export function localEntries(origin: string, port: number, own: Readonly<Record<string, string>>): Entry[] {
-  const address = `http://127.0.0.1:${port}`
+export function localEntries(
+  origin: string,
+  { host = '127.0.0.1', port }: { host?: string; port: number },
+  own: Readonly<Record<string, string>>,
+): Entry[] {
+  const address = formatListenAddress({ kind: 'tcp', tls: false, host, port })
   // Nothing is written there; the places are hidden from workers.
   const logs = tempDirOf(process.env)
   const texts: Readonly<Record<string, string>> = {

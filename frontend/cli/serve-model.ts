@@ -1,8 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
-import { type Command, InvalidArgumentError } from 'commander'
 import { ServeError } from '../../common/errors.ts'
-import { isName, nameProblem } from '../../common/names.ts'
+import { isName } from '../../common/names.ts'
 import { builtinHandler, GGUF_HANDLER } from '../../model-archiver/builtin-handlers.ts'
 import { hubEndpoint } from '../../model-archiver/hub.ts'
 import { MANIFEST_PATH } from '../../model-archiver/manifest.ts'
@@ -23,35 +22,10 @@ import { modelCurlLines } from './model-curl-lines.ts'
 import { loadElsewhere, localEntries } from './local-serving.ts'
 import { modelPlace, type ModelPlace } from './model-place.ts'
 import type { Output } from './output.ts'
+import { configOf, keysFile, longFlags, serveDefinition, type ServeFlags } from './serve-flags.ts'
 import { serveOnConsole } from './serve-on-console.ts'
 import { watchStopSignals } from './stop-signals.ts'
-import { newCommand, portOf, runCommand } from './subcommand.ts'
-
-const EXAMPLES = `
-The model is one of:
-  a file              model.gguf, or an archive of TorchServe (.mar, .tar.gz)
-  a folder            with a handler, a manifest, or a .gguf file
-  a URL               of a .gguf file or an archive
-  on Hugging Face     org/name, org/name:TAG (such as Q4_K_M), or the address of its page
-
-Examples:
-    $ torchserve-ts serve ./model.gguf
-    $ torchserve-ts serve ggml-org/gemma-3-270m-it-GGUF --port 9000
-    $ torchserve-ts serve bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M --name llama
-    $ torchserve-ts serve https://models.example/words.mar --sha256 DIGITS
-
-Serves to this machine only, without tokens and without a configuration file or snapshot. HF_TOKEN and
-HF_ENDPOINT have the meaning that they have for Hugging Face's own client. More: docs/command-line.md`
-
-interface Flags {
-  name?: string
-  port: number
-  file?: string
-  revision?: string
-  sha256?: string
-  cache?: string
-  verbose?: boolean
-}
+import { runCommand } from './subcommand.ts'
 
 /**
  * The command `torchserve-ts serve`: from a name to a served model, in this terminal.
@@ -62,44 +36,30 @@ export function runServe(
   output: Output,
   { loadServer }: CliOptions,
 ): Promise<number> {
-  const program = definition(output)
-  return runCommand(program, argv, output, async () => {
-    const flags = program.opts<Flags>()
+  const program = serveDefinition(output)
+  return runCommand(program, longFlags(argv), output, async () => {
+    const flags = program.opts<ServeFlags>()
     const model = await prepare(program.args[0]!, flags, output)
-    const loaded = settingsFor(model, flags)
+    const loaded = await settingsFor(model, flags)
     output.err(`Loading ${basename(model.path)} ...`)
     return serveOnConsole(
       async () => {
-        await checkExposure(loaded.settings)
+        await checkExposure(loaded.settings).catch((thrown: unknown) => {
+          const { message } = ServeError.from(thrown)
+          throw new ServeError('CONFIG', `${message}. --api-key makes clients send a key`, { cause: thrown })
+        })
         return {
           loaded,
           waits: true,
           keepsSnapshots: false,
           claims: 'process',
           portFlag: '--port',
-          announce: readyLines,
+          announce: (server) => readyLines(server, flags.apiKey?.[0]),
         }
       },
       () => loadElsewhere(loadServer, loaded.settings),
     )
   })
-}
-
-function definition(output: Output): Command {
-  return newCommand('torchserve-ts serve', output)
-    .description('Serve one model in this terminal: a file, a folder, a URL, or a model of Hugging Face')
-    .argument('<model>', 'what to serve, see below')
-    .option('--name <name>', 'name of the model in URLs (default: that of the file)', nameOf)
-    .option('-p, --port <number>', 'port of the REST APIs; 0: any free one', portOf, 8080)
-    .option('--file <path>', 'which file of a repository of Hugging Face')
-    .option('--revision <revision>', 'branch, tag or commit of the repository (default: main)')
-    .option('--sha256 <digits>', 'SHA-256 that the file must have', sha256Of)
-    .option(
-      '--cache <folder>',
-      'where downloaded models are kept (default: torchserve-ts in $XDG_CACHE_HOME or ~/.cache)',
-    )
-    .option('--verbose', 'print the whole log, not only warnings')
-    .addHelpText('after', EXAMPLES)
 }
 
 interface Model {
@@ -109,7 +69,7 @@ interface Model {
 }
 
 /** Ctrl-C ends it; what has arrived stays. */
-async function prepare(text: string, flags: Flags, output: Output): Promise<Model> {
+async function prepare(text: string, flags: ServeFlags, output: Output): Promise<Model> {
   const stop = watchStopSignals((status) => process.exit(status))
   try {
     const place = placeOf(text, flags)
@@ -133,7 +93,7 @@ async function prepare(text: string, flags: Flags, output: Output): Promise<Mode
 }
 
 /** @throws ServeError CONFIG for a flag that does not fit the place */
-function placeOf(text: string, { file, revision }: Flags): ModelPlace {
+function placeOf(text: string, { file, revision }: ServeFlags): ModelPlace {
   const place = modelPlace(text, hubEndpoint(process.env))
   if (place.kind === 'hub')
     return { ...place, ...(file !== undefined && { file }), ...(revision !== undefined && { revision }) }
@@ -173,16 +133,25 @@ function nameFor({ path, name }: FetchedModel): string | undefined {
   return name !== undefined && isName(name) ? name : defaultModelName(path)
 }
 
-function settingsFor({ path, name }: Model, { port, verbose }: Flags): StartSettings {
-  const flags = localEntries('torchserve-ts serve', port, {
-    // Large weights on a slow disk; the user sees that it loads, and can end it.
-    default_startup_timeout: '600',
-    log_files: 'none',
-    log_console: verbose === true ? 'access_log,ts_log,model_log' : 'ts_log,model_log',
-    log_level: verbose === true ? 'info' : 'warn',
-  })
+async function settingsFor({ path, name }: Model, given: ServeFlags): Promise<StartSettings> {
+  const { host, port, apiKey, verbose } = given
+  const flags = localEntries(
+    'torchserve-ts serve',
+    { host, port },
+    {
+      // Large weights on a slow disk; the user sees that it loads, and can end it.
+      default_startup_timeout: '600',
+      // As long as the official OpenAI clients wait.
+      default_response_timeout: '600',
+      default_queue_timeout: '600',
+      ...(apiKey !== undefined && { api_keys_file: await keysFile(apiKey) }),
+      log_files: 'none',
+      log_console: verbose === true ? 'access_log,ts_log,model_log' : 'ts_log,model_log',
+      log_level: verbose === true ? 'info' : 'warn',
+    },
+  )
   const loaded = buildSettings({ file: [], flags, env: process.env })
-  const model = { location: path, ...(name !== undefined && { name }) }
+  const model = { location: path, config: configOf(given), ...(name !== undefined && { name }) }
   return {
     ...loaded,
     settings: { ...loaded.settings, loadModels: [model] },
@@ -194,28 +163,19 @@ function settingsFor({ path, name }: Model, { port, verbose }: Flags): StartSett
 const API_COLUMNS = 16
 
 /** What the terminal says once the model is loaded. */
-async function readyLines({ listening, consoleUrl, status }: RunningServer): Promise<string[]> {
+async function readyLines(
+  { listening, consoleUrl, status }: RunningServer,
+  key: string | undefined,
+): Promise<string[]> {
   const base = listening[0]!.address
   const { models } = await status()
   const told = await Promise.all(
     models.map(async ({ modelName, modelVersion, modelUrl, methods }) => {
       const what = `${modelName} (version ${modelVersion}, ${basename(modelUrl)})`
-      const lines = await modelCurlLines(modelName, methods, base)
+      const lines = await modelCurlLines(modelName, methods, base, key)
       const commands = lines.map(({ api, line }) => `${api}:`.padEnd(API_COLUMNS) + line)
       return ['', `${what} is ready on ${base}. Ctrl-C stops it.`, '', ...commands, '']
     }),
   )
   return [...told.flat(), ...(consoleUrl === undefined ? [] : [`The console is at ${consoleUrl}`, ''])]
-}
-
-function nameOf(text: string): string {
-  const problem = nameProblem('It', text)
-  if (problem !== undefined) throw new InvalidArgumentError(problem)
-  return text
-}
-
-function sha256Of(text: string): string {
-  const digits = text.toLowerCase().replace(/^sha256:/, '')
-  if (!/^[0-9a-f]{64}$/.test(digits)) throw new InvalidArgumentError('It must be 64 hexadecimal digits.')
-  return digits
 }

@@ -27,4 +27,6 @@ export interface ModelToLoad {
   readonly location: string
   /** Ours: SHA-256 that the archive must have, in lowercase hex. */
   readonly sha256?: string
+  /** Ours: keys of model-config.yaml, over those of the model. Set by `torchserve-ts serve`. */
+  readonly config?: Readonly<Record<string, unknown>>
 }

@@ -87,6 +87,7 @@ export async function locateAndPrepare(
       handlerOverride: request.handler ?? undefined,
       defaultHandler: settings.defaultServiceHandler,
       runtimeOverride: request.runtime,
+      config: request.config,
       limits: unpackLimits(settings),
       sha256: checked ? undefined : request.sha256,
       signal,

@@ -142,6 +142,8 @@ export interface RegisterRequest {
   s3SseKms?: boolean
   /** The SHA-256 that the archive must have, in lowercase hex. */
   sha256?: string
+  /** Keys of model-config.yaml, over those of the model; not settable by clients. */
+  config?: Readonly<Record<string, unknown>>
 }
 
 export interface ScaleRequest {

@@ -57,8 +57,8 @@ export class StartupModels {
    * until it is loaded or unregistered.
    * @throws ServeError of a failure that ends the start
    */
-  async load({ location, name, sha256 }: ModelToLoad, ends: StartEnd): Promise<void> {
-    const request = { url: location, modelName: name, sha256, synchronous: false }
+  async load({ location, name, sha256, config }: ModelToLoad, ends: StartEnd): Promise<void> {
+    const request = { url: location, modelName: name, sha256, config, synchronous: false }
     const failedLine = `Failed to load model: ${redactUrl(location)}: `
     await this.#load(this.#add({ request, failedLine, name }), ends)
   }

@@ -50,7 +50,8 @@ export class Engine {
   }
 
   static async load(settings: LlamaSettings, logger: Logger): Promise<Engine> {
-    checkWeights(settings.modelPath)
+    const { modelPath, gpuLayers } = settings
+    checkWeights(modelPath)
     let firstError: string | undefined
     let onError!: () => void
     const told = new Promise<void>((resolve) => (onError = resolve))
@@ -66,13 +67,15 @@ export class Engine {
         log(logger, level, message)
       },
     })
-    const warning = llama.gpu === false ? memoryWarning(settings.modelPath, memoryBytes()) : undefined
+    const warning = llama.gpu === false ? memoryWarning(modelPath, memoryBytes()) : undefined
     if (warning !== undefined) logger.warn(warning)
-    const model = await llama.loadModel({ modelPath: settings.modelPath }).catch(async (thrown: unknown) => {
-      // The runtime's own error does not say why, but its log, which may come after it.
-      await within(LOG_LAG_MS, told)
-      throw firstError === undefined ? thrown : new Error(firstError, { cause: thrown })
-    })
+    const model = await llama
+      .loadModel({ modelPath, ...(gpuLayers !== undefined && { gpuLayers }) })
+      .catch(async (thrown: unknown) => {
+        // The runtime's own error does not say why, but its log, which may come after it.
+        await within(LOG_LAG_MS, told)
+        throw firstError === undefined ? thrown : new Error(firstError, { cause: thrown })
+      })
     const threads = settings.threads ?? defaultThreads(llama)
     const context = await model.createContext({
       contextSize: settings.contextSize ?? Math.min(model.trainContextSize, DEFAULT_CONTEXT_SIZE),

@@ -27,7 +27,7 @@ const KEYS: ReadonlyMap<string, string> = new Map([
   ['repetition_penalty', 'repeat_penalty'],
 ])
 const OWN = [
-  ...['model_path', 'context_size', 'sequences', 'threads', 'gpu', 'chat_template'],
+  ...['model_path', 'context_size', 'sequences', 'threads', 'gpu', 'gpu_layers', 'chat_template'],
   ...['max_tokens', 'temperature', 'top_p', 'top_k', 'min_p', 'repeat_penalty'],
 ]
 const KNOWN_IN_EXTRA = ['backend', 'config', 'prompt_utils']

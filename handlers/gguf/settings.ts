@@ -18,6 +18,8 @@ export interface LlamaSettings {
   /** Undefined: as `defaultThreads` has it. */
   threads: number | undefined
   gpu: false | 'auto' | 'cuda' | 'vulkan' | 'metal'
+  /** Layers on the GPU; undefined, `auto`: as many as fit. */
+  gpuLayers: number | 'auto' | 'max' | undefined
   /** Defaults for requests. */
   sampling: SamplingDefaults
   /** Jinja template for chats; undefined: the model's own, or the server's default if it has none. */
@@ -56,12 +58,14 @@ export function readSettings(
   const { config: seldon, uri, warnings } = seldonSettings(context.modelConfig)
   const config = { ...seldon, ...record(context.modelConfig['handler']) }
   const folder = uri ?? context.properties.modelDir
+  const layers = gpuLayers(config['gpu_layers'])
   return {
     modelPath: weightsPath(context, folder, config),
     contextSize: config['context_size'] === undefined ? undefined : count(config, 'context_size', 0),
     sequences: count(config, 'sequences', 4),
     threads: config['threads'] === undefined ? undefined : count(config, 'threads', 0),
-    gpu: gpu(config['gpu'] ?? false),
+    gpu: gpu(config['gpu'] ?? ((layers ?? 0) === 0 ? false : 'auto')),
+    gpuLayers: layers,
     sampling: {
       maxTokens: count(config, 'max_tokens', 128),
       temperature: number(config, 'temperature', 0.8, 0, 2),
@@ -120,6 +124,13 @@ function count(config: Record<string, unknown>, key: CountKey, absent: number): 
   const value = config[key] ?? absent
   if (typeof value === 'number' && Number.isInteger(value) && value > 0) return value
   throw new Error(`handler.${key} in model-config.yaml must be a whole number above 0`)
+}
+
+function gpuLayers(value: unknown): LlamaSettings['gpuLayers'] {
+  if (value === undefined || value === 'auto') return value
+  if (value === 'all') return 'max'
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0) return value
+  throw new Error('handler.gpu_layers in model-config.yaml must be a whole number, all or auto')
 }
 
 function gpu(value: unknown): LlamaSettings['gpu'] {

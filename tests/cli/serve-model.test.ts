@@ -150,6 +150,61 @@ test('a file, its folder, and a handler beside it are served from where they are
   for (const each of [file, inFolder, words]) expect(await each.stop()).toBe(0)
 })
 
+test('flags set what the model runs with, and a key that clients must send', async () => {
+  const folder = tempDir()
+  writeFileSync(join(folder, 'm.gguf'), WEIGHTS)
+  writeFileSync(join(folder, 'chat.jinja'), '{{ messages[0].content }} says')
+  const flags = [
+    '-c',
+    '128',
+    '-np',
+    '2',
+    '-t',
+    '1',
+    '-ngl',
+    '0',
+    '-a',
+    'mine',
+    '--chat-template-file',
+    'chat.jinja',
+  ]
+  const limits = ['-to', '700', '--queue-timeout=800', '--host', '127.0.0.1', '--api-key', "o'ne,two"]
+  const served = new Serve(['m.gguf', ...flags, ...limits, '--verbose'], { folder })
+  await served.wrote('OpenAI:')
+  expect(served.output).toContain(
+    'context of 128 tokens, 2 sequences, 1 thread, gpu false, the configured chat template',
+  )
+  const answers = await served.curls()
+  expect(answers.get('OpenAI')).toMatch(/data: \[DONE\]/)
+  const [, address] = /^mine \(.*\) is ready on (\S+)\. /m.exec(served.output)!
+  const get = async (path: string, key?: string) => {
+    const response = await fetch(`${address}${path}`, { headers: { authorization: `Bearer ${key}` } })
+    return [response.status, await response.json()]
+  }
+  expect((await get('/v1/models', 'three'))[0]).toBe(401)
+  expect((await get('/v1/models', 'two'))[0]).toBe(200)
+  expect(await get('/health')).toEqual([200, { status: 'ok' }])
+  const [shown] = JSON.parse(await served.run('status', '--json')) as [{ models: object[] }]
+  expect(shown.models).toEqual([expect.objectContaining({ responseTimeout: 700 })])
+  expect(await served.stop()).toBe(0)
+  expect(readdirSync(join(folder, 'tmp'))).toEqual(['models'])
+})
+
+test.each([
+  [['--host', '0.0.0.0'], /Other machines can reach .*--api-key makes clients send a key\n$/],
+  [['-c', '0'], /'-c, --ctx-size <tokens>'.* must be a whole number above 0/],
+  [['-np', 'x'], /'--parallel <number>'.* must be a whole number above 0/],
+  [['--chat-template', 'none.jinja'], /It must be a Jinja template or a file with one/],
+  [['--api-key', 'a,'], /A key must have 1 to 1024/],
+])('a flag that cannot be followed ends the command in one line: %j', async (flags, message) => {
+  const folder = tempDir()
+  writeFileSync(join(folder, 'm.gguf'), WEIGHTS)
+  const served = new Serve(['m.gguf', ...flags], { folder })
+  expect(await served.status).toBe(1)
+  expect(served.output).toMatch(message)
+  expect(served.output.replace(/^Loading .*\n/, '').trimEnd()).not.toContain('\n')
+})
+
 test('a stop in another folder leaves it alone, and says where it runs', async () => {
   const folder = tempDir()
   writeFileSync(join(folder, 'handler.ts'), 'export const handle = () => ["x"]\n')

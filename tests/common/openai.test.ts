@@ -292,5 +292,7 @@ test('the default template names who speaks and ends where the model goes on', (
     },
     { role: 'tool', content: '7' },
   ]
-  expect(defaultChatPrompt(messages)).toBe('System: Be kind\nUser: a\nb\nAssistant: f({})\nTool: 7\nAssistant:')
+  expect(defaultChatPrompt(messages)).toBe(
+    'System: Be kind\nUser: a\nb\nAssistant: f({})\nTool: 7\nAssistant:',
+  )
 })

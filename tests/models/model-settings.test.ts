@@ -201,7 +201,8 @@ test.each([
 ])('of %j and %j, with a default of 2, at start %s: %i workers', (modelConfig, configured, start, count) => {
   const models = JSON.stringify({ m: { '1.0': configured } })
   const { settings } = settingsOf({ file: `default_workers_per_model=2\nmodels=${models}\n` })
-  const prepared = { modelConfig, runtime: 'node', version: '1.0' } as LocatedModel['prepared']
+  const manifest = { model: {} }
+  const prepared = { modelConfig, manifest, runtime: 'node', version: '1.0' } as LocatedModel['prepared']
   const located = { prepared, name: 'm' } as LocatedModel
   const made = effectiveSettings({ url: 'm', synchronous: true }, located, start, { settings, warn: fail })
   expect([made.minWorkers, made.maxWorkers]).toEqual([count, count])

@@ -158,16 +158,20 @@ async function devSettings(folder: string, flags: DevFlags, output: Output): Pro
     const entry = given.get(key)
     return entry === undefined ? {} : { [key]: entry.text }
   }
-  const entries = localEntries('dev', port, {
-    ...grpcPort('grpc_inference_port'),
-    ...grpcPort('grpc_management_port'),
-    model_store: isModelFolder(folder) ? '' : folder,
-    load_models: '',
-    model_snapshot: '',
-    disable_system_metrics: 'true',
-    unregister_model_timeout: String(OLD_CODE_S),
-    drain_timeout: '0',
-  })
+  const entries = localEntries(
+    'dev',
+    { port },
+    {
+      ...grpcPort('grpc_inference_port'),
+      ...grpcPort('grpc_management_port'),
+      model_store: isModelFolder(folder) ? '' : folder,
+      load_models: '',
+      model_snapshot: '',
+      disable_system_metrics: 'true',
+      unregister_model_timeout: String(OLD_CODE_S),
+      drain_timeout: '0',
+    },
+  )
   const loaded = await loadSettings({ ...from, entries })
   for (const warning of loaded.warnings) output.err(warning)
   for (const key of FIXED) {
