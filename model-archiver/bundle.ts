@@ -6,8 +6,7 @@ import { pathToFileURL } from 'node:url'
 import { ServeError } from '../common/errors.ts'
 import { absent } from '../common/machine-fault.ts'
 import { buildMessages, formatMessage, runEsbuild } from './esbuild.ts'
-import { outsidePackages } from './outside-packages.ts'
-import { installedPackage, packageNameOf, SELF } from './package-names.ts'
+import { outsidePackages, installedPackage, packageNameOf, SELF } from './packages.ts'
 import { Reach } from './reach.ts'
 
 export interface BundleOptions {

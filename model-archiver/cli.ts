@@ -2,4 +2,4 @@
 import { refuseOldNode } from '../common/node-version.ts'
 
 refuseOldNode()
-await import('./model-command.ts')
+await (await import('./commands.ts')).runModelArchiver()

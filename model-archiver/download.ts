@@ -3,12 +3,10 @@ import { basename, join } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 import { isName, NAME_RULE } from '../common/names.ts'
 import { redactUrl } from '../common/redact.ts'
-import { DownloadTime } from './download-time.ts'
+import { DownloadTime, networkCause } from './download-errors.ts'
 import { type GetOptions, httpGet, PrivateAddressError } from './http-get.ts'
-import { networkCause } from './network-cause.ts'
 import { NameTaken, writeNewFile } from './new-file.ts'
-import { isS3Host, maySignFor } from './s3-hosts.ts'
-import { credentialsFrom, signS3Get } from './s3-signature.ts'
+import { isS3Host, maySignFor, credentialsFrom, signS3Get } from './s3-signature.ts'
 
 export interface DownloadLimits {
   /** Maximum size in bytes. Default 20 GiB. */

@@ -1,5 +1,7 @@
-import { existsSync, statSync } from 'node:fs'
-import { join, sep } from 'node:path'
+import { existsSync, statSync, readdirSync } from 'node:fs'
+import { join, sep, relative } from 'node:path'
+import { readdir } from 'node:fs/promises'
+import { GGUF_HANDLER } from './builtin-handlers.ts'
 
 /** A handler in a manifest or on the command line: `file[.ext][:export]`. */
 export interface HandlerEntry {
@@ -45,4 +47,32 @@ export function inside(folder: string, name: string): string | undefined {
 
 function isFile(path: string): boolean {
   return existsSync(path) && statSync(path).isFile()
+}
+
+/** What a folder lacks that is no model. */
+export const NO_HANDLER =
+  'it has no handler.ts (or .js, .mjs, .cjs, .py), .gguf file, model-settings.json or MAR-INF/MANIFEST.json'
+
+/** The folder, or its only subfolder if it contains nothing else, as in SageMaker's model archives. */
+export async function modelFolder(folder: string): Promise<string> {
+  const [only, ...others] = await readdir(folder, { withFileTypes: true })
+  const wrapped = only?.isDirectory() === true && others.length === 0 && only.name !== 'MAR-INF'
+  return wrapped ? join(folder, only.name) : folder
+}
+
+/**
+ * Handler of a model that names none: `handler.` with a script's extension, or `handler.py`; without these,
+ * the built-in one of a .gguf file.
+ */
+export function conventionalHandler(modelDir: string): string | undefined {
+  const script = findScript(modelDir, 'handler')
+  if (script !== undefined) return relative(modelDir, script)
+  if (existsSync(join(modelDir, 'handler.py'))) return 'handler.py'
+  return readdirSync(modelDir).some((name) => name.endsWith('.gguf')) ? GGUF_HANDLER : undefined
+}
+
+/** The path of a file of this name, or with this end of its path, in any folder of the model. */
+export function fileBelow(modelDir: string, end: string): string | undefined {
+  const paths = readdirSync(modelDir, { recursive: true, encoding: 'utf8' })
+  return paths.find((path) => `${sep}${path}`.endsWith(`${sep}${end}`))
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { constants } from 'node:fs'
+import { constants, createReadStream } from 'node:fs'
 import { open, type FileHandle } from 'node:fs/promises'
 import { ServeError } from '../common/errors.ts'
 
@@ -137,4 +137,46 @@ function sha256(bytes: Buffer): Buffer {
 
 function changed(): ServeError {
   return new ServeError('INVALID_ARCHIVE', 'The archive was changed while it was read. Try again.')
+}
+
+/** The SHA-256 of a file's content in lowercase hex. @throws errors of the file system */
+export async function hashOf(path: string): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of createReadStream(path, { highWaterMark: 1024 ** 2 })) hash.update(chunk as Buffer)
+  return hash.digest('hex')
+}
+
+/** Which file an archive is. */
+export interface ArchiveIdentity {
+  /** SHA-256 of the whole file, in lowercase hex. */
+  readonly sha256: string
+}
+
+/**
+ * Opens an archive, hashes it, and checks its pin, before anything reads its content.
+ * @param pin the SHA-256 that it must have, in lowercase hex; undefined: any
+ * @returns the file, which the caller closes
+ * @throws ServeError UNTRUSTED_ARCHIVE for an archive with another hash, INVALID_ARCHIVE when it is no file;
+ *   errors of the file system
+ */
+export async function identifyArchive(
+  path: string,
+  pin: string | undefined,
+): Promise<{ file: HashedFile; identity: ArchiveIdentity }> {
+  const file = await HashedFile.open(path)
+  const { sha256 } = file
+  if (pin === undefined || pin === sha256) return { file, identity: { sha256 } }
+  await file.close()
+  throw wrongHash(pin, sha256)
+}
+
+/** The error for an archive that the operator's rules do not allow. */
+export function untrusted(message: string): ServeError {
+  return new ServeError('UNTRUSTED_ARCHIVE', message)
+}
+
+export function wrongHash(pinned: string, found: string): ServeError {
+  return untrusted(
+    `The archive must have the SHA-256 ${pinned}, but has ${found}. If you trust it, change the pin.`,
+  )
 }

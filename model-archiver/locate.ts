@@ -6,7 +6,7 @@ import { ServeError } from '../common/errors.ts'
 import { closest } from '../common/edit-distance.ts'
 import { redactUrl } from '../common/redact.ts'
 import { downloadArchive, type DownloadLimits, notAllowed } from './download.ts'
-import { ARCHIVE_SUFFIX } from './model-name.ts'
+import { ARCHIVE_SUFFIX } from './model-names.ts'
 
 export interface LocateOptions {
   /** Absolute path of the model store. */

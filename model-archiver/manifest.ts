@@ -3,8 +3,8 @@ import { basename, join } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 import { parseArchiveJson } from './archive-json.ts'
 import type { Manifest } from './manifest-schema.ts'
-import { modelFolder } from './model-folder.ts'
-import { DEFAULT_UNPACK_LIMITS } from './unpack-limits.ts'
+import { modelFolder } from './handler-entry.ts'
+import { DEFAULT_UNPACK_LIMITS } from './unpack-budget.ts'
 
 /** Path of the manifest in an archive. */
 export const MANIFEST_PATH = 'MAR-INF/MANIFEST.json'

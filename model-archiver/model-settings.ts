@@ -6,7 +6,7 @@ import { parseArchiveJson } from './archive-json.ts'
 import { environmentFolder, modelVariables } from './environment-model.ts'
 import { findScript } from './handler-entry.ts'
 import { readSmallFile } from './manifest.ts'
-import { ARCHIVE_SUFFIX } from './model-name.ts'
+import { ARCHIVE_SUFFIX } from './model-names.ts'
 
 /** MLServer's model settings (MLServer's documentation, "Model settings"), in the model's folder. */
 export const MODEL_SETTINGS = 'model-settings.json'

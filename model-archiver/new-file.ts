@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { pathExists } from '../common/path-exists.ts'
 import { nameOnDisk } from '../common/put-in-place.ts'
-import { removeAtExit } from './exit-removal.ts'
+import { removeAtExit } from './workspace.ts'
 
 const PART = /^\.download-[0-9a-f]{16}\.part$/
 /** A file that is being written grows more often than this, in milliseconds. */

@@ -1,4 +1,4 @@
-import { existsSync, realpathSync } from 'node:fs'
+import { existsSync, realpathSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
@@ -50,4 +50,20 @@ export function linkingModules(root: string, command = process.argv[1]): string[
   if (modules === undefined || modules === serverModules(root)) return []
   const link = join(modules, 'torchserve-ts')
   return existsSync(link) && realpathSync(link) === realpathSync(root) ? [modules] : []
+}
+
+/**
+ * `dd/mm/yyyy HH:MM:SS`, as TorchServe writes it. SOURCE_DATE_EPOCH (seconds) fixes it for reproducible
+ * archives.
+ */
+export function createdOn(): string {
+  const epoch = Number(process.env['SOURCE_DATE_EPOCH'] ?? NaN)
+  const [date, time] = new Date(Number.isFinite(epoch) ? epoch * 1000 : Date.now()).toISOString().split('T')
+  return `${date!.split('-').reverse().join('/')} ${time!.slice(0, 8)}`
+}
+
+/** Version of this package, for archiverVersion in manifests. */
+export function ownVersion(): string {
+  const json = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as { version: string }
+  return json.version
 }

@@ -3,14 +3,13 @@ import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { ServeError } from '../common/errors.ts'
-import type { ArchiveIdentity } from './archive-identity.ts'
+import type { ArchiveIdentity } from './hashed-file.ts'
 import { compileHandler } from './bundle.ts'
 import { findScript, inside } from './handler-entry.ts'
 import { readSmallFile } from './manifest.ts'
 import { linkingModules, packageRoot } from './package-root.ts'
 import { Reach } from './reach.ts'
 import { unpackArchive, type UnpackOptions } from './unpack.ts'
-import { functionsModule } from './workflow-functions.ts'
 import type { WorkflowManifest } from './workflow-manifest.ts'
 import { parseWorkflowSpec, type WorkflowSpec } from './workflow-spec.ts'
 import { createWorkspace } from './workspace.ts'
@@ -19,7 +18,7 @@ const MAX_TEXT_BYTES = 1024 * 1024
 
 /** Runtime of a workflow's functions. */
 export type WorkflowFunctions =
-  /** One module for all functions: see workflow-functions.ts. */
+  /** One module for all functions: see functionsModule. */
   | { readonly kind: 'module'; readonly file: string; readonly names: readonly string[] }
   /** Python: one model per function, with the handler `file:function`. */
   | { readonly kind: 'python'; readonly file: string; readonly names: readonly string[] }
@@ -110,4 +109,42 @@ async function writeFunctions(folder: string, script: string, names: readonly st
 
 function invalid(message: string): ServeError {
   return new ServeError('INVALID_WORKFLOW', message)
+}
+
+/** Request header with the name of the node whose function to call. */
+export const FUNCTION_HEADER = 'ts_workflow_function'
+
+/**
+ * Source of a handler module that serves all functions of a workflow's handler in one worker: it calls the
+ * function that the request's header names. Runs the handler's hooks `initialize` and `shutdown` unless they
+ * are nodes themselves.
+ * @param handler path of the workflow's handler beside this module: JavaScript that Node can import. Imported
+ *   at run time, because one bundle must not contain another
+ * @param names the functions; the worker checks that they exist when it loads the module
+ */
+function functionsModule(handler: string, names: readonly string[]): string {
+  return `const names = ${JSON.stringify(names)}
+
+function hook(name) {
+  return names.includes(name) ? undefined : exported[name]
+}
+
+let exported = {}
+
+export async function initialize(context) {
+  const module = await import(new URL(${JSON.stringify(handler)}, import.meta.url).href)
+  exported = { ...module.default, ...module }
+  const missing = names.filter((name) => typeof exported[name] !== 'function')
+  if (missing.length > 0) throw new Error('The workflow handler exports no function ' + missing.join(', '))
+  await hook('initialize')?.(context)
+}
+
+export function handle(requests, context) {
+  return exported[context.requestHeader(0, ${JSON.stringify(FUNCTION_HEADER)})](requests, context)
+}
+
+export async function shutdown() {
+  await hook('shutdown')?.()
+}
+`
 }

@@ -5,13 +5,20 @@ import { basename, join, relative } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 import { isObject } from '../common/json.ts'
 import { nameProblem } from '../common/names.ts'
-import { type ArchiveIdentity, untrusted } from './archive-identity.ts'
+import { type ArchiveIdentity, untrusted } from './hashed-file.ts'
 import { builtinConfig, builtinHandler, GGUF_HANDLER } from './builtin-handlers.ts'
 import { compileHandler } from './bundle.ts'
-import { findScript, isScript, parseHandlerEntry } from './handler-entry.ts'
+import {
+  findScript,
+  isScript,
+  parseHandlerEntry,
+  conventionalHandler,
+  fileBelow,
+  modelFolder,
+  NO_HANDLER,
+} from './handler-entry.ts'
 import { MANIFEST_PATH, readManifest } from './manifest.ts'
 import type { Manifest } from './manifest-schema.ts'
-import { conventionalHandler, fileBelow, modelFolder, NO_HANDLER } from './model-folder.ts'
 import { readModelConfig } from './model-config.ts'
 import {
   implementationHandler,
@@ -19,12 +26,11 @@ import {
   readModelSettings,
   settingsName,
 } from './model-settings.ts'
-import { defaultModelName } from './model-name.ts'
+import { defaultModelName, checkWeights, GGUF, linkWeights } from './model-names.ts'
 import { linkingModules, packageRoot } from './package-root.ts'
 import { Reach } from './reach.ts'
 import { checkRuntime, type Runtime } from './runtime.ts'
 import { unpackArchive, type UnpackOptions } from './unpack.ts'
-import { checkWeights, GGUF, linkWeights } from './weights-file.ts'
 import { createWorkspace, type Workspace } from './workspace.ts'
 
 /** Options for preparing a model, which include those for unpacking. */

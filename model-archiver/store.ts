@@ -5,8 +5,8 @@ import { ServeError } from '../common/errors.ts'
 import { absent } from '../common/machine-fault.ts'
 import { environmentFolder } from './environment-model.ts'
 import { MANIFEST_PATH } from './manifest.ts'
-import { conventionalHandler, modelFolder, NO_HANDLER } from './model-folder.ts'
-import { ARCHIVE_SUFFIX } from './model-name.ts'
+import { conventionalHandler, modelFolder, NO_HANDLER } from './handler-entry.ts'
+import { ARCHIVE_SUFFIX } from './model-names.ts'
 import { MODEL_SETTINGS } from './model-settings.ts'
 
 export interface StoredModel {

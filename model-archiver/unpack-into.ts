@@ -1,9 +1,7 @@
 import { ServeError } from '../common/errors.ts'
 import { freeBytes } from '../common/free-bytes.ts'
-import { type ArchiveIdentity, identifyArchive } from './archive-identity.ts'
-import type { HashedFile } from './hashed-file.ts'
-import { UnpackBudget } from './unpack-budget.ts'
-import type { UnpackLimits } from './unpack-limits.ts'
+import { type ArchiveIdentity, identifyArchive, type HashedFile } from './hashed-file.ts'
+import { UnpackBudget, type UnpackLimits } from './unpack-budget.ts'
 
 /** One archive to unpack. `limits` excludes the timeout, which the caller watches. */
 export interface UnpackTask {

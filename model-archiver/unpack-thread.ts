@@ -1,11 +1,10 @@
 import { Worker } from 'node:worker_threads'
 import { ServeError, type WireError } from '../common/errors.ts'
 import { startTimer } from '../common/timer.ts'
-import type { ArchiveIdentity } from './archive-identity.ts'
+import type { ArchiveIdentity } from './hashed-file.ts'
 import { threadModule } from './package-root.ts'
-import { overLimit } from './unpack-budget.ts'
+import { overLimit, LIMIT_KEYS } from './unpack-budget.ts'
 import type { UnpackTask } from './unpack-into.ts'
-import { LIMIT_KEYS } from './unpack-limits.ts'
 import { calledOff, Turns } from './turns.ts'
 
 /** Result message of the thread. */

@@ -1,9 +1,7 @@
 import { Readable } from 'node:stream'
 import * as zlib from 'node:zlib'
 import yauzl, { type Entry, type ZipFile } from 'yauzl'
-import { EntryGuard, refusedEntry } from './entry-guard.ts'
-import { INVISIBLE_NAME, shownName } from './entry-names.ts'
-import { EntryWriter } from './entry-writer.ts'
+import { EntryGuard, refusedEntry, INVISIBLE_NAME, shownName, EntryWriter } from './entries.ts'
 import type { HashedFile } from './hashed-file.ts'
 import type { UnpackBudget } from './unpack-budget.ts'
 

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { ServeError } from '../common/errors.ts'
 import { redactUrl } from '../common/redact.ts'
 import { httpGet, PrivateAddressError } from './http-get.ts'
-import { networkCause } from './network-cause.ts'
+import { networkCause } from './download-errors.ts'
 
 /** A request for a URL that the user of a command typed, or that the command derives from it. */
 export interface UserRequest {

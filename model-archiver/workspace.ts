@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { lstat, mkdir, symlink, writeFile } from 'node:fs/promises'
-import { existsSync, realpathSync } from 'node:fs'
+import { existsSync, realpathSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join, sep } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 import { makeFolder } from '../common/make-folder.ts'
-import { removeAtExit } from './exit-removal.ts'
 import { claimFolder, sweepFolders } from './owner-file.ts'
 import { serverModules } from './package-root.ts'
 import { foldersAbove } from './reach.ts'
@@ -107,4 +106,32 @@ async function refuseForeign(folder: string): Promise<void> {
 /** A junction on Windows, which needs no privileges; a symbolic link elsewhere. */
 function link(target: string, path: string): Promise<void> {
   return symlink(target, path, 'junction')
+}
+
+const doomed = new Set<string>()
+let watching = false
+
+/**
+ * Removes a file or folder when this process exits for any reason but a kill, after which the next start
+ * removes it.
+ * @returns a function that cancels this, for a path that was removed or must stay
+ */
+export function removeAtExit(path: string): () => void {
+  if (!watching) process.once('exit', removeAll)
+  watching = true
+  doomed.add(path)
+  return () => void doomed.delete(path)
+}
+
+/** Renamed first, so that a thread that still writes cannot recreate files below the old name. */
+function removeAll(): void {
+  for (const path of doomed) {
+    const aside = join(dirname(path), randomBytes(16).toString('hex'))
+    try {
+      renameSync(path, aside)
+      rmSync(aside, { recursive: true, force: true, maxRetries: 3 })
+    } catch {
+      // Already removed, or not removable; no way left to report it.
+    }
+  }
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { prepareModel, type PreparedModel } from '../../model-archiver/prepare.ts'
-import { missingPackages } from '../../model-archiver/missing-packages.ts'
+import { missingPackages } from '../../model-archiver/packages.ts'
 import { inside } from '../../model-archiver/handler-entry.ts'
 import { ServeError } from '../../common/errors.ts'
 import { loadSettings } from '../config/load-settings.ts'

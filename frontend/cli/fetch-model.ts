@@ -4,7 +4,7 @@ import { isLoopbackHost } from '../../common/loopback.ts'
 import { redactUrl } from '../../common/redact.ts'
 import { hubEndpoint, hubToken, listHubFiles, type HubFile } from '../../model-archiver/hub.ts'
 import type { ResumedDownload } from '../../model-archiver/resumed-download.ts'
-import { weightsStem } from '../../model-archiver/weights-file.ts'
+import { weightsStem } from '../../model-archiver/model-names.ts'
 import { DownloadProgress, sizeText } from './download-progress.ts'
 import {
   cachedFile,

@@ -4,8 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { ServeError } from '../../common/errors.ts'
 import { redactUrl } from '../../common/redact.ts'
 import { isRepository } from '../../model-archiver/hub.ts'
-import { ARCHIVE_SUFFIX } from '../../model-archiver/model-name.ts'
-import { GGUF } from '../../model-archiver/weights-file.ts'
+import { ARCHIVE_SUFFIX, GGUF } from '../../model-archiver/model-names.ts'
 
 /** What a user means by the model of `torchserve-ts serve`. */
 export type ModelPlace =

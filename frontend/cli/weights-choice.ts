@@ -1,7 +1,12 @@
 import { basename } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
-import { ARCHIVE_SUFFIX } from '../../model-archiver/model-name.ts'
-import { GGUF, isLaterPart, partNames, weightsStem } from '../../model-archiver/weights-file.ts'
+import {
+  ARCHIVE_SUFFIX,
+  GGUF,
+  isLaterPart,
+  partNames,
+  weightsStem,
+} from '../../model-archiver/model-names.ts'
 
 /** How the user names one file of a repository. */
 export interface Wanted {

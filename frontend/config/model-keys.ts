@@ -130,7 +130,7 @@ export const MODEL_KEYS = {
 
 /**
  * Keys for archives (.mar, .tar.gz, .war): which are loaded, and the limits of one. Same limits as in
- * model-archiver/unpack-limits.ts.
+ * model-archiver/unpack-budget.ts.
  */
 export const ARCHIVE_KEYS = {
   maxArchiveFiles: ours(integer(1, INT_MAX), '10000', 'Most files and folders of an archive.'),

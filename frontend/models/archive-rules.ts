@@ -1,4 +1,4 @@
-import { untrusted, wrongHash } from '../../model-archiver/archive-identity.ts'
+import { untrusted, wrongHash } from '../../model-archiver/hashed-file.ts'
 import { ServeError } from '../../common/errors.ts'
 import { ownValue } from '../../common/own-keys.ts'
 import type { Settings } from '../config/settings.ts'

@@ -1,6 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
 import { notInstalled } from '../../common/not-installed.ts'
-import { missingPackages } from '../../model-archiver/missing-packages.ts'
+import { missingPackages } from '../../model-archiver/packages.ts'
 
 /**
  * Node tells of the first package that is missing. This names all of them, so that one command installs them.

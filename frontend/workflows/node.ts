@@ -1,6 +1,6 @@
 import { headerLine } from '../../common/header-lines.ts'
 import type { NodeSpec } from '../../model-archiver/workflow-spec.ts'
-import { FUNCTION_HEADER } from '../../model-archiver/workflow-functions.ts'
+import { FUNCTION_HEADER } from '../../model-archiver/prepare-workflow.ts'
 import type { Model } from '../models/model.ts'
 import { TimeLimit } from '../jobs/time-limit.ts'
 

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
 import { bundleHandler, type BundleResult } from '../../model-archiver/bundle.ts'
 import { isNativePackage } from '../../model-archiver/native-packages.ts'
-import { installedPackage, packageNameOf } from '../../model-archiver/package-names.ts'
+import { installedPackage, packageNameOf } from '../../model-archiver/packages.ts'
 import { failure, tempFolder } from './temp.ts'
 import { execFileSync } from '../support/tools.ts'
 

@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals'
-import { EntryGuard } from '../../model-archiver/entry-guard.ts'
-import { UnpackBudget } from '../../model-archiver/unpack-budget.ts'
-import { DEFAULT_UNPACK_LIMITS } from '../../model-archiver/unpack-limits.ts'
+import { EntryGuard } from '../../model-archiver/entries.ts'
+import { UnpackBudget, DEFAULT_UNPACK_LIMITS } from '../../model-archiver/unpack-budget.ts'
 
 type Entry = readonly [name: string, kind?: 'file' | 'folder', bytes?: number]
 

@@ -1,10 +1,8 @@
 import { posix, win32 } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { entryNameProblem } from '../../model-archiver/entry-names.ts'
-import { EntryGuard } from '../../model-archiver/entry-guard.ts'
-import { UnpackBudget } from '../../model-archiver/unpack-budget.ts'
-import { DEFAULT_UNPACK_LIMITS } from '../../model-archiver/unpack-limits.ts'
+import { entryNameProblem, EntryGuard } from '../../model-archiver/entries.ts'
+import { UnpackBudget, DEFAULT_UNPACK_LIMITS } from '../../model-archiver/unpack-budget.ts'
 
 describe('names of archive entries', () => {
   test.each([

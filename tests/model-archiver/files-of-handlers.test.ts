@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { compileHandler } from '../../model-archiver/bundle.ts'
-import { missingPackages } from '../../model-archiver/missing-packages.ts'
+import { missingPackages } from '../../model-archiver/packages.ts'
 import { Reach } from '../../model-archiver/reach.ts'
 import { tempDir } from '../support/temp.ts'
 

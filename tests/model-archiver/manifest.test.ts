@@ -5,7 +5,7 @@ import { readManifest } from '../../model-archiver/manifest.ts'
 import { isName } from '../../common/names.ts'
 import { checkManifest } from '../../model-archiver/manifest-schema.ts'
 import { readModelConfig } from '../../model-archiver/model-config.ts'
-import { defaultModelName, MODEL_NAME } from '../../model-archiver/model-name.ts'
+import { defaultModelName, MODEL_NAME } from '../../model-archiver/model-names.ts'
 import { failure, tempFolder } from './temp.ts'
 
 const model = { modelName: 'm', modelVersion: '1.0', handler: 'handler.mjs' }

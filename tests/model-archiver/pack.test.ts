@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { expandGlob } from '../../model-archiver/glob.ts'
+import { expandGlob } from '../../model-archiver/contents.ts'
 import { type ArchiveOptions, createArchive, packModel } from '../../model-archiver/pack.ts'
 import { unpackArchive } from '../../model-archiver/unpack.ts'
 import { failure, readTree, tempFolder } from './temp.ts'

@@ -4,7 +4,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { downloadArchive } from '../../model-archiver/download.ts'
-import { maySignFor } from '../../model-archiver/s3-hosts.ts'
+import { maySignFor } from '../../model-archiver/s3-signature.ts'
 import { settingsOf } from '../config/support.ts'
 import { tempDir } from '../support/temp.ts'
 

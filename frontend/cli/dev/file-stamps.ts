@@ -3,7 +3,7 @@ import { opendir, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { fileStamp } from '../../../common/file-stamp.ts'
 import { isScript } from '../../../model-archiver/handler-entry.ts'
-import { ARCHIVE_SUFFIX } from '../../../model-archiver/model-name.ts'
+import { ARCHIVE_SUFFIX } from '../../../model-archiver/model-names.ts'
 import { KEY_FILE_NAME } from '../../auth/token-store.ts'
 import { isSkipped } from './model-folders.ts'
 

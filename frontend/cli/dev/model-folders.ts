@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { MANIFEST_PATH } from '../../../model-archiver/manifest.ts'
-import { conventionalHandler } from '../../../model-archiver/model-folder.ts'
+import { conventionalHandler } from '../../../model-archiver/handler-entry.ts'
 import { MODEL_SETTINGS } from '../../../model-archiver/model-settings.ts'
 
 /** Names that belong to no model: hidden ones, installed packages, and what Python compiles. */

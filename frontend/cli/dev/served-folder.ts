@@ -1,6 +1,6 @@
 import { basename, dirname, relative } from 'node:path'
 import { isScript } from '../../../model-archiver/handler-entry.ts'
-import { defaultModelName } from '../../../model-archiver/model-name.ts'
+import { defaultModelName } from '../../../model-archiver/model-names.ts'
 import { ServeError } from '../../../common/errors.ts'
 import { startTimer } from '../../../common/timer.ts'
 import type { Model } from '../../models/model.ts'

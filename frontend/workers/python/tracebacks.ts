@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import { fileBelow } from '../../../model-archiver/model-folder.ts'
+import { fileBelow } from '../../../model-archiver/handler-entry.ts'
 
 /** The model that a worker loads, for hints. */
 interface LoadedModel {
