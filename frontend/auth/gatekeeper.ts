@@ -1,8 +1,7 @@
 import { ServeError } from '../../common/errors.ts'
-import type { Authorizer, Client } from './authorizer.ts'
+import { type Authorizer, type Client, credentialOf, type IdentitySource } from './authorizer.ts'
 import type { ClientCertificates } from './client-certificates.ts'
 import type { FailureLimiter } from './failure-limiter.ts'
-import { credentialOf, type IdentitySource } from './identity-source.ts'
 import { SCOPES, type Principal, type Scope } from './principal.ts'
 
 /** TorchServe's keys, as they are looked for. */

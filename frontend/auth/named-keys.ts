@@ -1,6 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
 import { parseApiKeys, type ApiKeyEntry, type CertificateEntry } from './api-keys-file.ts'
-import type { Credential, IdentitySource } from './identity-source.ts'
+import type { Credential, IdentitySource } from './authorizer.ts'
 import { NamedPrincipal, type Grant } from './named-principal.ts'
 import { NOBODY, type Principal } from './principal.ts'
 import { WatchedFile } from './watched-file.ts'

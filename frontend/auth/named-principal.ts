@@ -1,5 +1,4 @@
-import { matchesGlob } from './glob.ts'
-import type { Principal, PrincipalKind, PrincipalLimits, Scope } from './principal.ts'
+import type { Principal, PrincipalKind, RateLimits, Scope } from './principal.ts'
 
 /** What a caller may do. */
 export interface Grant {
@@ -9,14 +8,14 @@ export interface Grant {
   readonly models: readonly string[]
   /** Milliseconds since the epoch; Infinity: never. */
   readonly expires: number
-  readonly limits?: PrincipalLimits | undefined
+  readonly limits?: RateLimits | undefined
 }
 
 /** A caller with rights of its own, which end when they expire or are revoked, open calls included. */
 export class NamedPrincipal implements Principal {
   readonly kind: PrincipalKind
   readonly name: string
-  readonly limits: PrincipalLimits | undefined
+  readonly limits: RateLimits | undefined
   /** Also where it may use all models: what it is offered asks again for each request. */
   readonly isNarrow = true
   readonly #grant: Grant
@@ -57,4 +56,19 @@ export class NamedPrincipal implements Principal {
  */
 export function managesAll({ scopes, models }: Pick<Grant, 'scopes' | 'models'>): boolean {
   return !scopes.includes('management') || models.some((pattern) => matchesGlob(pattern, '*'))
+}
+
+/** Whether a name matches a pattern in which `*` stands for any text. Takes linear time. */
+export function matchesGlob(pattern: string, name: string): boolean {
+  const [first, ...rest] = pattern.split('*')
+  const last = rest.pop()
+  if (last === undefined) return pattern === name
+  if (!name.startsWith(first!)) return false
+  let from = first!.length
+  for (const part of rest) {
+    const found = name.indexOf(part, from)
+    if (found === -1) return false
+    from = found + part.length
+  }
+  return name.length - last.length >= from && name.endsWith(last)
 }

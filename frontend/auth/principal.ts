@@ -6,12 +6,13 @@ export const SCOPES: readonly Scope[] = ['inference', 'management', 'metrics']
 /** How a caller showed who it is. `anonymous`: it did not, or it need not. */
 export type PrincipalKind = 'anonymous' | 'token' | 'api key' | 'jwt' | 'certificate'
 
-/** Limits of one caller; absent: those of the server. */
-export interface PrincipalLimits {
+/** What a caller or an address may use; 0: no limit; absent: the server's default. */
+export interface RateLimits {
+  /** Requests that may start each second; as many may start at once. */
   readonly requestsPerSecond?: number | undefined
-  /** Streams that may be open at the same time. */
+  /** Requests that may be open at one time; a stream is open until its last item. */
   readonly concurrentStreams?: number | undefined
-  /** Bytes of requests and responses together. */
+  /** Bytes of requests and responses together, each second. */
   readonly bytesPerSecond?: number | undefined
 }
 
@@ -20,7 +21,7 @@ export interface Principal {
   /** Unique within its kind, for the audit log and for limits. */
   readonly name: string
   readonly kind: PrincipalKind
-  readonly limits?: PrincipalLimits | undefined
+  readonly limits?: RateLimits | undefined
   /** It may use only some models. False: `sees` is true for every name. */
   readonly isNarrow: boolean
   /** Whether it may use this model or workflow at all, which need not exist. */

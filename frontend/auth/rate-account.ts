@@ -1,15 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
+import type { RateLimits } from './principal.ts'
 import { RateBucket } from './rate-bucket.ts'
-
-/** What a caller may use; absent or 0: as much as it likes. */
-export interface RateLimits {
-  /** Requests that may start each second; as many may start at once. */
-  readonly requestsPerSecond?: number | undefined
-  /** Requests that may be open at one time; a stream is open until its last item. */
-  readonly concurrentStreams?: number | undefined
-  /** Bytes of requests and responses together, each second. */
-  readonly bytesPerSecond?: number | undefined
-}
 
 /** An open request whose bytes are counted. */
 export interface Metered {

@@ -1,17 +1,14 @@
 import { groupOf } from '../../common/address-group.ts'
-import { RateAccount, type Metered, type RateLimits } from './rate-account.ts'
+import type { Principal, RateLimits } from './principal.ts'
+import { RateAccount, type Metered } from './rate-account.ts'
+import type { Settings } from '../config/settings.ts'
 
 /** Addresses, and callers, that are remembered; who was idle longest is forgotten first. */
 const MAX_ACCOUNTS = 10_000
 /** Accounts with open requests that are passed over in the search for one to forget. */
 const MAX_PASSED_OVER = 16
 
-/** A caller as principal.ts knows it. */
-interface Caller {
-  readonly name: string
-  readonly kind: string
-  readonly limits?: RateLimits | undefined
-}
+type Caller = Pick<Principal, 'name' | 'kind' | 'limits'>
 
 export interface RateLimiterOptions {
   /** Of each client address (IPv6: each /64 network). */
@@ -192,4 +189,22 @@ function forgetOne(accounts: Map<string, RateAccount>): void {
     if (!account.isOpen || ++passedOver > MAX_PASSED_OVER) return
     accounts.set(id, account)
   }
+}
+
+/** Undefined: nothing is limited. Keys of a file may have limits, now or after a change. */
+export function limiterOf(settings: Settings): RateLimiter | undefined {
+  const limits = {
+    address: {
+      requestsPerSecond: settings.addressRequestsPerSecond,
+      concurrentStreams: settings.addressConcurrentStreams,
+      bytesPerSecond: settings.addressBytesPerSecond,
+    },
+    key: {
+      requestsPerSecond: settings.keyRequestsPerSecond,
+      concurrentStreams: settings.keyConcurrentStreams,
+      bytesPerSecond: settings.keyBytesPerSecond,
+    },
+  }
+  const isLimited = Object.values(limits).some((each) => Object.values(each).some((limit) => limit > 0))
+  return isLimited || settings.apiKeysFile !== undefined ? new RateLimiter(limits) : undefined
 }

@@ -4,9 +4,8 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { tellFailure } from './describe-failure.ts'
 import type { Output } from './output.ts'
 import { tempDirOf } from './pid-file.ts'
-import { printFailure } from './reporters.ts'
+import { printFailure, isStartReport, type StartReport } from './reporters.ts'
 import { checkNotRunning } from './servers.ts'
-import { isStartReport, type StartReport } from './start-report.ts'
 import { startTimer } from '../../common/timer.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, mkdirSync } from 'node:fs'
 import nodeModule from 'node:module'
-import { join } from 'node:path'
-import { cacheHome, ownCache } from './cache-folder.ts'
+import { join, isAbsolute } from 'node:path'
+import { homedir } from 'node:os'
 
 /** Node.js 22.8 and newer (Node.js docs, "Module compile cache"). */
 interface CompileCache {
@@ -42,4 +42,15 @@ function privateFolder(env: NodeJS.ProcessEnv): string | undefined {
   } catch {
     return undefined
   }
+}
+
+/** The user's cache. As the XDG Base Directory Specification says: a relative path is ignored. */
+function cacheHome(env: NodeJS.ProcessEnv): string {
+  const own = env['XDG_CACHE_HOME'] ?? ''
+  return isAbsolute(own) ? own : join(homedir(), '.cache')
+}
+
+/** This program's part of the user's cache. */
+export function ownCache(env: NodeJS.ProcessEnv): string {
+  return join(cacheHome(env), 'torchserve-ts')
 }

@@ -1,5 +1,4 @@
 import type { Output } from './output.ts'
-import type { StartReport, StartReporter } from './start-report.ts'
 
 /** Prints the result of the start. Warnings go to the log. */
 export function terminalReporter(output: Output): StartReporter {
@@ -34,4 +33,22 @@ function sentToParent(report: StartReport): Promise<boolean> {
     if (process.send === undefined || !process.connected) resolve(false)
     else process.send(report, undefined, undefined, (error) => resolve(error === null))
   })
+}
+
+/** Messages from a background server to the command that started it. */
+export type StartReport =
+  /** The settings are read; `limitMs` bounds the rest of the start. */
+  | { type: 'starting'; limitMs: number }
+  | { type: 'started'; lines: string[] }
+  | { type: 'failed'; message: string; detail?: string }
+
+/** Receives the progress of a start: the terminal, or the command that waits for a background server. */
+export interface StartReporter {
+  /** Resolves when the report was sent, so that the process may exit. */
+  tell(report: StartReport): Promise<void>
+}
+
+export function isStartReport(message: unknown): message is StartReport {
+  if (typeof message !== 'object' || message === null || !('type' in message)) return false
+  return message.type === 'starting' || message.type === 'started' || message.type === 'failed'
 }

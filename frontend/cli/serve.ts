@@ -21,7 +21,7 @@ import { ServerEntry, type Claim } from './server-entry.ts'
 import { PROCESS_TITLE } from './server-process.ts'
 import { ServiceManager } from './service-manager.ts'
 import { namedConfig } from './servers.ts'
-import type { StartReporter } from './start-report.ts'
+import type { StartReporter } from './reporters.ts'
 import { aborted, statusAfter, watchStopSignals, watchUserSignals } from './stop-signals.ts'
 
 /** Added to the drain timeout and the cancel grace, for closing listeners, workers and files. */

@@ -2,9 +2,14 @@ import { constants, X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import { ServeError } from '../../common/errors.ts'
 import type { Settings } from '../config/settings.ts'
-import { readKeyFile, warnIfReadable, type PemPair } from './key-files.ts'
-import { readKeystore, type KeystoreSettings } from './keystore.ts'
-import { selfSigned } from './self-signed.ts'
+import {
+  readKeyFile,
+  warnIfReadable,
+  type PemPair,
+  readKeystore,
+  type KeystoreSettings,
+  selfSigned,
+} from './key-files.ts'
 
 /** Credentials of an https listener: PEM, or a PKCS12 file with its password. */
 export type TlsCredentials = (PemPair | { readonly pfx: Buffer; readonly passphrase: string }) & WithCiphers

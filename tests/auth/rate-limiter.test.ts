@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import type { RateLimits } from '../../frontend/auth/rate-account.ts'
+import type { RateLimits } from '../../frontend/auth/principal.ts'
 import { RateLimiter, Visit } from '../../frontend/auth/rate-limiter.ts'
 
 const NONE: RateLimits = {}

@@ -1,7 +1,6 @@
 import { status as Status, Metadata } from '@grpc/grpc-js'
 import { afterEach, expect, test } from '@jest/globals'
-import type { PrincipalLimits } from '../../frontend/auth/principal.ts'
-import type { RateLimits } from '../../frontend/auth/rate-account.ts'
+import type { RateLimits } from '../../frontend/auth/principal.ts'
 import { RateLimiter } from '../../frontend/auth/rate-limiter.ts'
 import { startGrpc, token, type RunningGrpc } from '../edge/grpc/start-grpc.ts'
 import {
@@ -22,7 +21,7 @@ afterEach(async () => {
   await grpc.close()
 })
 
-async function start(callers: Record<string, PrincipalLimits | undefined>, address: RateLimits = {}) {
+async function start(callers: Record<string, RateLimits | undefined>, address: RateLimits = {}) {
   const clock = { now: 0 }
   const limiter = new RateLimiter({ address, key: {}, now: () => clock.now })
   const settings = { tritonGrpcPort: 0, openInferenceGrpcPort: 0 }

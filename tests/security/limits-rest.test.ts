@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { PrincipalLimits } from '../../frontend/auth/principal.ts'
-import type { RateLimits } from '../../frontend/auth/rate-account.ts'
+import type { RateLimits } from '../../frontend/auth/principal.ts'
 import { RateLimiter } from '../../frontend/auth/rate-limiter.ts'
 import {
   createInferenceApp,
@@ -14,7 +13,7 @@ const NONE: RateLimits = {}
 
 /** A listener whose clock stands still until the test moves it; every model answers at once. */
 async function start(
-  callers: Record<string, PrincipalLimits | undefined>,
+  callers: Record<string, RateLimits | undefined>,
   address = NONE,
   create = createInferenceApp,
 ) {

@@ -1,9 +1,9 @@
 import { ServeError } from '../../common/errors.ts'
 import type { Authorizer } from '../../frontend/auth/authorizer.ts'
-import type { Principal, PrincipalLimits } from '../../frontend/auth/principal.ts'
+import type { Principal, RateLimits } from '../../frontend/auth/principal.ts'
 
 /** Takes `Bearer NAME` of those who are named, with their limits; each may do everything. */
-export function namedCallers(limitsByName: Record<string, PrincipalLimits | undefined>): Authorizer {
+export function namedCallers(limitsByName: Record<string, RateLimits | undefined>): Authorizer {
   const callers = new Map(
     Object.entries(limitsByName).map(([name, limits]): [string, Principal] => [
       `Bearer ${name}`,
