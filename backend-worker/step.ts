@@ -70,7 +70,8 @@ export class Step implements RequestGroup {
   #answer(stream: ResponseStream, item: unknown, goesOn: boolean): void {
     if (item instanceof Error) stream.fail(handlerError(item))
     else if (!goesOn) stream.finish(encodeItem(stream, item, true))
-    else if (item !== undefined) stream.push(encodeItem(stream, item, false))
+    else if (item === undefined) stream.alive()
+    else stream.push(encodeItem(stream, item, false))
   }
 
   #goesOn(i: number, item: unknown, criteria: StoppingCriteria): boolean {

@@ -97,6 +97,7 @@ describe('a request in steps', () => {
   test('may have nothing to say in a step', async () => {
     const { items } = await answer({ n: 3, quiet: 2 })
     expect(items).toEqual([`id-${last}#1`, `id-${last}#3`])
+    expect(worker.received).toContainEqual({ type: 'alive', id: last })
   })
 
   test('whose item is an error fails, its neighbour goes on', async () => {

@@ -41,6 +41,15 @@ const credit = (request: number, bytes: number): void => {
   worker.send({ type: 'credit', id: request, bytes })
 }
 
+test('an intermediate response that is undefined sends nothing but that the request goes on', async () => {
+  const { items } = await answer(
+    "for (let k = 0; k < 3; k++) { await send([undefined]); await new Promise((f) => setTimeout(f, 250)) }\nreturn ['end']",
+  )
+  expect(items).toEqual(['end'])
+  const signs = worker.received.filter((message) => message.type === 'alive' && message.id === id)
+  expect(signs).toHaveLength(3)
+})
+
 describe('marks', () => {
   test('intermediate responses carry "true", the last one "false"; it may be empty', async () => {
     const { items, marks } = await answer('await send(["a"]); await send([{ b: 1 }]); return [undefined]')
