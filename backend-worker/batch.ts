@@ -99,8 +99,10 @@ export class Batch implements RequestGroup, StreamOwner {
   }
 
   #finishSilently(): void {
-    this.outlet.send({ type: 'finished', ids: this.streams.map((stream) => stream.id) })
-    for (const stream of this.streams) this.streamEnded(stream)
+    for (const stream of this.streams) {
+      this.outlet.send({ type: 'finished', id: stream.id })
+      this.streamEnded(stream)
+    }
   }
 }
 

@@ -93,7 +93,7 @@ export function sendToBatch(
 
 /** Resolves when the handler may continue; rejects when all its requests are cancelled. */
 function next(batch: RequestGroup): Promise<void> {
-  return batch.gone ? quiet(Promise.reject(reasonOf(batch))) : (batch.outlet.breather() ?? DONE)
+  return batch.gone ? quiet(Promise.reject(reasonOf(batch))) : (batch.outlet.flushEarly() ?? DONE)
 }
 
 function reasonOf(batch: RequestGroup): Error {

@@ -7,14 +7,14 @@ export interface Outlet {
   sendItem(id: number, body: Uint8Array): void
   /**
    * To be called after a send: lets it leave if it should. A promise to await before the next send, if the
-   * event loop has been held for long (Channel.breather).
+   * event loop has been held for long (Channel.flushEarly).
    */
-  breather(): Promise<void> | undefined
+  flushEarly(): Promise<void> | undefined
   /**
    * Hands everything to the kernel. A promise to await before other work begins, if the kernel has not taken
-   * it all, or if messages may have arrived that were not handled (Channel.handover).
+   * it all, or if messages may have arrived that were not handled (Channel.flush).
    */
-  handover(): Promise<void> | undefined
+  flush(): Promise<void> | undefined
   /** Bytes sent that the frontend has not taken yet. */
   readonly unsentBytes: number
 }

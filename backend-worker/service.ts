@@ -88,8 +88,8 @@ export class Service implements BatchHost {
     return this.#inbox.withdrawAll()
   }
 
-  cancel(ids: readonly number[], reason: CancelReason): void {
-    for (const id of ids) this.#streams.get(id)?.cancel(reason)
+  cancel(id: number, reason: CancelReason): void {
+    this.#streams.get(id)?.cancel(reason)
   }
 
   cancelAll(reason: CancelReason): void {
@@ -148,9 +148,9 @@ export class Service implements BatchHost {
    */
   #beginNext(message: PredictMessage): void {
     const calls = this.#openAll(message)
-    const handover = this.outlet.handover()
-    if (handover === undefined) this.#callAll(calls)
-    else void handover.then(() => this.#callAll(calls))
+    const flushed = this.outlet.flush()
+    if (flushed === undefined) this.#callAll(calls)
+    else void flushed.then(() => this.#callAll(calls))
   }
 
   /** A cancel may have arrived together with the batch, while the one before it held the event loop. */

@@ -86,7 +86,7 @@ export class WorkerSession {
         this.#loaded?.service.input(message)
         return
       case 'cancel':
-        this.#loaded?.service.cancel(message.ids, message.reason)
+        this.#loaded?.service.cancel(message.id, message.reason)
         return
       case 'credit':
         this.#loaded?.service.credit(message.id, message.bytes)

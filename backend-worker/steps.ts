@@ -70,7 +70,7 @@ export class Steps implements StreamOwner {
    */
   async #run(): Promise<void> {
     for (;;) {
-      await this.#host.outlet.breather()
+      await this.#host.outlet.flushEarly()
       this.#leave()
       const members = this.#running.filter(({ stream }) => stream.hasRoom)
       if (members.length === 0) break

@@ -44,11 +44,11 @@ export class TestRun implements Outlet {
   readonly unsentBytes = 0
 
   /** Tests need no early flush. */
-  handover(): undefined {
+  flush(): undefined {
     return undefined
   }
 
-  breather(): undefined {
+  flushEarly(): undefined {
     return undefined
   }
   readonly result: RunResult

@@ -1,23 +1,18 @@
 import type { Socket } from 'node:net'
-import { decodeFromWorker, decodeToWorker } from './codec.ts'
 import { ServeError } from '../common/errors.ts'
-import { FrameDecoder, type OnFrame } from './frame.ts'
-import { isItemFrame, ITEM_BODY_AT, itemId } from './item-frame.ts'
+import { decodeFromWorker, decodeToWorker, encode } from './codec.ts'
+import { flagsAt, FRAME, FrameDecoder, HEADER_BYTES, idAt, ITEM, type OnFrame, typeAt } from './frame.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 import { Outbox } from './outbox.ts'
 
-/** A turn of this many milliseconds may have kept messages waiting that should be handled first. */
-const SHORT_TURN_MS = 1
+/** So many sends in a row leave at once, because their sender may compute next. */
+const EARLY_SENDS = 5
+/** A row of sends ends with a pause of this many milliseconds: the sender computes. */
+const PAUSE_MS = 0.5
 /** After senders have held the event loop for this many milliseconds, they yield to other work. */
 const LONG_TURN_MS = 10
-/** A pause of this many milliseconds between two sends of a turn means that the sender computes. */
-const LONG_PAUSE_MS = 0.5
-/**
- * So many sends in a row leave at once, because nothing tells whether their sender computes next, and one
- * more after each EARLY_WRITE_MS milliseconds. What is sent faster leaves in one write with what follows.
- */
-const EARLY_WRITES = 4
-const EARLY_WRITE_MS = 4
+/** In a turn of this many milliseconds, messages may have arrived that should be handled first. */
+const SHORT_TURN_MS = 1
 
 const NO_BYTES = new Uint8Array(0)
 
@@ -50,9 +45,9 @@ export class Channel<Out extends ToWorker | FromWorker> {
   readonly #outbox = new Outbox()
   #flushing = false
   #turnStart = 0
-  #lastAsked = 0
-  /** When all early writes are allowed again; in the past if they are. */
-  #earlyDue = 0
+  #lastSend = 0
+  /** Sends of the row that have left at once. */
+  #early = 0
   #nextTurn: Promise<void> | undefined
   #error: ServeError | undefined
 
@@ -72,7 +67,9 @@ export class Channel<Out extends ToWorker | FromWorker> {
       () => socket.isPaused(),
     )
     socket.on('data', (chunk: Buffer) => {
-      arrivedAt = this.#turnStart = this.#lastAsked = performance.now()
+      arrivedAt = performance.now()
+      this.#turnBegins(arrivedAt)
+      this.#early = 0
       try {
         if (this.#error !== undefined) return
         const bytes = decoder.push(chunk)
@@ -100,14 +97,14 @@ export class Channel<Out extends ToWorker | FromWorker> {
 
   send(message: Out): void {
     if (!this.#socket.writable) return
-    this.#outbox.add(message)
+    encode(this.#outbox, message)
     this.#sendSoon()
   }
 
   /** Sends a stream item with only a body: {type: "response", id, body, ts_stream_next: "true"}. */
   sendItem(id: number, body: Uint8Array): void {
     if (!this.#socket.writable) return
-    this.#outbox.addItem(id, body)
+    this.#outbox.add(FRAME.response, ITEM, id, body)
     this.#sendSoon()
   }
 
@@ -119,22 +116,24 @@ export class Channel<Out extends ToWorker | FromWorker> {
   }
 
   /**
-   * To be called after each send of a sender that may compute next without yielding. Its first sends leave
-   * at once, and so does each after a pause. Undefined while sends follow each other quickly and this turn of
-   * the event loop is short; else a promise for the next turn, in which received messages are handled.
+   * To be called after each send of a sender that may compute next without yielding. The first sends of a row
+   * leave at once; a row begins after a pause, and when messages have arrived. Undefined while sends follow
+   * each other quickly and this turn of the event loop is short; else a promise for the next turn, in which
+   * received messages are handled.
    */
-  breather(): Promise<void> | undefined {
+  flushEarly(): Promise<void> | undefined {
     const now = performance.now()
-    const pause = now - this.#lastAsked
-    this.#lastAsked = now
-    if (pause >= LONG_PAUSE_MS || this.#mayWriteEarly(now)) this.#flushNow()
-    if (pause < LONG_PAUSE_MS && now - this.#turnStart < LONG_TURN_MS) return undefined
-    return (this.#nextTurn ??= new Promise((resolve) => {
-      setImmediate(() => {
-        this.#nextTurn = undefined
-        this.#turnStart = this.#lastAsked = performance.now()
-        resolve()
-      })
+    const paused = now - this.#lastSend >= PAUSE_MS
+    this.#lastSend = now
+    if (paused) this.#early = 0
+    if (this.#early < EARLY_SENDS && this.#outbox.bytes > 0) {
+      this.#early += 1
+      this.#flushNow()
+    }
+    if (!paused && now - this.#turnStart < LONG_TURN_MS) return undefined
+    return (this.#nextTurn ??= nextTurn().then(() => {
+      this.#nextTurn = undefined
+      this.#turnBegins(performance.now())
     }))
   }
 
@@ -142,15 +141,14 @@ export class Channel<Out extends ToWorker | FromWorker> {
    * Writes everything now. Returns a promise if the kernel has not taken it all, or if the turn was not
    * short. It resolves when the kernel has taken it, and messages that had arrived were handled.
    */
-  handover(): Promise<void> | undefined {
+  flush(): Promise<void> | undefined {
     this.#flushNow()
     const taken = this.#socket.writableLength === 0 || !this.#socket.writable
-    if (taken && performance.now() - this.#turnStart < SHORT_TURN_MS) return undefined
-    return this.#handedOver()
+    return taken && performance.now() - this.#turnStart < SHORT_TURN_MS ? undefined : this.#flushed()
   }
 
   /** Two turns, because the first may belong to a poll that is over. */
-  async #handedOver(): Promise<void> {
+  async #flushed(): Promise<void> {
     await nextTurn()
     await nextTurn()
     this.#turnStart = performance.now()
@@ -168,11 +166,8 @@ export class Channel<Out extends ToWorker | FromWorker> {
     this.#socket.end()
   }
 
-  #mayWriteEarly(now: number): boolean {
-    const due = Math.max(this.#earlyDue, now)
-    if (due - now > (EARLY_WRITES - 1) * EARLY_WRITE_MS || this.#outbox.bytes === 0) return false
-    this.#earlyDue = due + EARLY_WRITE_MS
-    return true
+  #turnBegins(now: number): void {
+    this.#turnStart = this.#lastSend = now
   }
 
   readonly #flush = (): void => {
@@ -206,8 +201,9 @@ export function frontendChannel(
     socket,
     maxFrameBytes,
     (chunk, from, to, arrivedAt) => {
-      if (!isItemFrame(chunk, from, to)) events.onMessage(decodeFromWorker(chunk, from, to), to - from)
-      else events.onItem(itemId(chunk, from), chunk, from + ITEM_BODY_AT, to, arrivedAt)
+      if (typeAt(chunk, from) === FRAME.response && flagsAt(chunk, from) === ITEM)
+        events.onItem(idAt(chunk, from), chunk, from + HEADER_BYTES, to, arrivedAt)
+      else events.onMessage(decodeFromWorker(chunk, from, to), to - from)
     },
     (error) => events.onClose(error),
   )

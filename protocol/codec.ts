@@ -1,56 +1,268 @@
-import { Packr, RESERVE_START_SPACE } from 'msgpackr'
+import { Packr } from 'msgpackr'
 import { ServeError } from '../common/errors.ts'
-import { checkFrameBounds } from './frame-bounds.ts'
-import { LENGTH_BYTES, writeLength } from './frame.ts'
-import type { FromWorker, ToWorker } from './messages.ts'
-import { readPredict } from './predict-frame.ts'
-import { readResponse } from './response-frame.ts'
-import { isFromWorker, isToWorker } from './validate.ts'
+import {
+  AFTER,
+  FRAME,
+  flagsAt,
+  HEAD,
+  HEADER_BYTES,
+  idAt,
+  MORE,
+  NEXT,
+  readUint32,
+  STREAM,
+  typeAt,
+  writeUint32,
+} from './frame.ts'
+import {
+  CANCEL_REASONS,
+  type FromWorker,
+  type PredictMessage,
+  type PredictRequest,
+  type ResponseMessage,
+  type ToWorker,
+} from './messages.ts'
+import type { Outbox } from './outbox.ts'
+import { isPredict, isResponseHead, MAPS, type Check } from './validate.ts'
 
 /** Plain maps without msgpackr's shared record structures, so that every frame can be decoded alone. */
 const packr = new Packr({ useRecords: false })
 
-/** Encodes a message as one frame, with its length. */
-export function encode(message: ToWorker | FromWorker): Buffer {
-  const frame = packr.pack(message, RESERVE_START_SPACE | LENGTH_BYTES)
-  writeLength(frame)
-  return frame
+type MapMessage = Extract<ToWorker | FromWorker, { type: keyof typeof MAPS }>
+
+/** Adds the frame of a message. */
+export function encode(outbox: Outbox, message: ToWorker | FromWorker): void {
+  const { type } = message
+  switch (type) {
+    case 'response':
+      encodeResponse(outbox, message)
+      return
+    case 'predict':
+      encodePredict(outbox, message)
+      return
+    case 'credit':
+      outbox.add(FRAME.credit, 0, message.id, uint32(message.bytes))
+      return
+    case 'taken':
+      outbox.add(FRAME.credit, 0, message.id, uint32(message.inputs))
+      return
+    case 'input':
+      outbox.add(FRAME.input, message.data === undefined ? 0 : MORE, message.id, message.data)
+      return
+    case 'cancel':
+      outbox.add(FRAME.cancel, 0, message.id, Uint8Array.of(CANCEL_REASONS.indexOf(message.reason)))
+      return
+    case 'finished':
+    case 'alive':
+      outbox.add(FRAME[type], 0, message.id)
+      return
+    case 'ping':
+    case 'pong':
+      outbox.add(FRAME[type], 0, message.nonce)
+      return
+    case 'unload':
+      outbox.add(FRAME.unload, 0, 0)
+      return
+    default:
+      encodeMap(outbox, message)
+  }
 }
 
 /** Decodes a frame (bytes from..to of a chunk) that the frontend received. @throws ServeError PROTOCOL */
 export function decodeFromWorker(chunk: Buffer, from = 0, to = chunk.length): FromWorker {
-  const response = readResponse(chunk, from, to)
-  if (response !== undefined) return response
-  const message = unpack(chunk, from, to)
-  if (!isFromWorker(message)) throw refuse(message)
-  return message
+  const flags = flagsAt(chunk, from)
+  const id = idAt(chunk, from)
+  const type = typeAt(chunk, from)
+  if (type === FRAME.response) return decodeResponse(chunk, from, to)
+  if (flags !== 0) throw unknown('flags', flags, type)
+  switch (type) {
+    case FRAME.ready:
+      return decodeMap('ready', chunk, from, to)
+    case FRAME.loaded:
+      return decodeMap('loaded', chunk, from, to)
+    case FRAME.failure:
+      return decodeMap('failure', chunk, from, to)
+    case FRAME.credit:
+      return { type: 'taken', id, inputs: onlyUint32(chunk, from, to) }
+    case FRAME.finished:
+      return { type: 'finished', id }
+    case FRAME.alive:
+      return { type: 'alive', id }
+    case FRAME.withdrawn:
+      return decodeMap('withdrawn', chunk, from, to)
+    case FRAME.log:
+      return decodeMap('log', chunk, from, to)
+    case FRAME.metric:
+      return decodeMap('metric', chunk, from, to)
+    case FRAME.pong:
+      return { type: 'pong', nonce: id }
+    default:
+      throw unknown('type', type)
+  }
 }
 
 /** Decodes a frame (bytes from..to of a chunk) that a worker received. @throws ServeError PROTOCOL */
 export function decodeToWorker(chunk: Buffer, from = 0, to = chunk.length): ToWorker {
-  const predict = readPredict(chunk, from, to)
-  if (predict !== undefined) return predict
-  const message = unpack(chunk, from, to)
-  if (!isToWorker(message)) throw refuse(message)
-  return message
-}
-
-function unpack(chunk: Buffer, from: number, to: number): unknown {
-  checkFrameBounds(chunk, from, to)
-  try {
-    return packr.unpack(chunk.subarray(from, to)) as unknown
-  } catch (cause) {
-    throw new ServeError('PROTOCOL', 'A frame is not valid msgpack', { cause })
+  const flags = flagsAt(chunk, from)
+  const id = idAt(chunk, from)
+  const type = typeAt(chunk, from)
+  const known = type === FRAME.predict ? AFTER : type === FRAME.input ? MORE : 0
+  if ((flags & ~known) !== 0) throw unknown('flags', flags, type)
+  switch (type) {
+    case FRAME.load:
+      return decodeMap('load', chunk, from, to)
+    case FRAME.predict:
+      return decodePredict(chunk, from, to, (flags & AFTER) !== 0)
+    case FRAME.credit:
+      return { type: 'credit', id, bytes: onlyUint32(chunk, from, to) }
+    case FRAME.input:
+      return flags === 0
+        ? { type: 'input', id }
+        : { type: 'input', id, data: chunk.subarray(from + HEADER_BYTES, to) }
+    case FRAME.cancel: {
+      const reason = to === from + HEADER_BYTES + 1 ? CANCEL_REASONS[chunk[to - 1]!] : undefined
+      if (reason === undefined) throw malformed('cancel')
+      return { type: 'cancel', id, reason }
+    }
+    case FRAME.withdraw:
+      return decodeMap('withdraw', chunk, from, to)
+    case FRAME.sequenceEnd:
+      return decodeMap('sequenceEnd', chunk, from, to)
+    case FRAME.ping:
+      return { type: 'ping', nonce: id }
+    case FRAME.unload:
+      return { type: 'unload' }
+    default:
+      throw unknown('type', type)
   }
 }
 
-function refuse(message: unknown): ServeError {
-  const type =
-    typeof message === 'object' && message !== null && 'type' in message && typeof message.type === 'string'
-      ? message.type.slice(0, 40)
-      : undefined
+function encodeResponse(outbox: Outbox, message: ResponseMessage): void {
+  const { id, body, ts_stream_next: next, status, reason, contentType, headers } = message
+  const flags = next === undefined ? 0 : next === 'true' ? STREAM | NEXT : STREAM
+  if (status === undefined && reason === undefined && contentType === undefined && headers === undefined) {
+    outbox.add(FRAME.response, flags, id, body)
+    return
+  }
+  const head = pack({ status, reason, contentType, headers })
+  outbox.add(FRAME.response, flags | HEAD, id, uint32(head.length), [head, body])
+}
+
+function decodeResponse(chunk: Buffer, from: number, to: number): ResponseMessage {
+  const flags = flagsAt(chunk, from)
+  if (flags > (STREAM | NEXT | HEAD) || (flags & (STREAM | NEXT)) === NEXT)
+    throw unknown('flags', flags, FRAME.response)
+  let at = from + HEADER_BYTES
+  let head: Partial<ResponseMessage> | undefined
+  if ((flags & HEAD) !== 0) {
+    const end = at + 4 + (at + 4 > to ? 0 : readUint32(chunk, at))
+    head = unpack('response', isResponseHead, chunk, at + 4, end, to) as Partial<ResponseMessage>
+    at = end
+  }
+  const message: ResponseMessage = { type: 'response', id: idAt(chunk, from), body: chunk.subarray(at, to) }
+  if ((flags & STREAM) !== 0) message.ts_stream_next = (flags & NEXT) !== 0 ? 'true' : 'false'
+  if (head === undefined) return message
+  const { status, reason, contentType, headers } = head
+  return { ...message, ...defined({ status, reason, contentType, headers }) }
+}
+
+/** The map names each part with its size; the bytes of all parts follow it. */
+function encodePredict(outbox: Outbox, { requests, after }: PredictMessage): void {
+  const bytes: Uint8Array[] = []
+  const heads = requests.map((request) => {
+    const parts = request.parts.map(({ name, contentType, data }) => {
+      bytes.push(data)
+      const size = data.length
+      return contentType === undefined ? { name, size } : { name, contentType, size }
+    })
+    return { ...request, parts }
+  })
+  const map = packr.pack({ requests: heads })
+  outbox.add(FRAME.predict, after === true ? AFTER : 0, 0, uint32(map.length), [map, ...bytes])
+}
+
+function decodePredict(chunk: Buffer, from: number, to: number, after: boolean): PredictMessage {
+  const start = from + HEADER_BYTES + 4
+  let at = start > to ? to + 1 : start + readUint32(chunk, start - 4)
+  const map = unpack('predict', isPredict, chunk, start, at, to) as { requests: Head[] }
+  const requests = map.requests.map((head): PredictRequest => {
+    const parts = head.parts.map(({ name, contentType, size }) => {
+      const data = chunk.subarray(at, (at += size))
+      return contentType === undefined ? { name, data } : { name, contentType, data }
+    })
+    return { ...head, parts }
+  })
+  if (at !== to) throw malformed('predict')
+  return after ? { type: 'predict', requests, after } : { type: 'predict', requests }
+}
+
+/** A request in the map of a predict frame. */
+interface Head extends Omit<PredictRequest, 'parts'> {
+  parts: { name: string; contentType?: string; size: number }[]
+}
+
+function encodeMap(outbox: Outbox, message: MapMessage): void {
+  const fields: Record<string, unknown> = { ...message }
+  delete fields['type']
+  delete fields['id']
+  if ('error' in message && message.error !== undefined) fields['error'] = defined({ ...message.error })
+  outbox.add(FRAME[message.type], 0, 'id' in message ? message.id : 0, pack(fields))
+}
+
+function decodeMap<T extends MapMessage['type']>(
+  type: T,
+  chunk: Buffer,
+  from: number,
+  to: number,
+): Extract<MapMessage, { type: T }> {
+  const fields = unpack(type, MAPS[type], chunk, from + HEADER_BYTES, to, to) as object
+  const id = idAt(chunk, from)
+  return (type === 'failure' ? { ...fields, type, id } : { ...fields, type }) as Extract<
+    MapMessage,
+    { type: T }
+  >
+}
+
+/** The map in bytes from..end, which must not be beyond `to`. */
+function unpack(type: string, check: Check, chunk: Buffer, from: number, end: number, to: number): unknown {
+  if (from > end || end > to) throw malformed(type)
+  let value: unknown
+  try {
+    value = packr.unpack(chunk.subarray(from, end))
+  } catch (cause) {
+    throw new ServeError('PROTOCOL', `A ${type} frame is not valid msgpack`, { cause })
+  }
+  if (!check(value)) throw malformed(type)
+  return value
+}
+
+/** Without `undefined`, which other readers of msgpack do not know. */
+function pack(fields: Record<string, unknown>): Buffer {
+  return packr.pack(defined(fields))
+}
+
+function defined(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+}
+
+function uint32(value: number): Uint8Array {
+  const bytes = new Uint8Array(4)
+  writeUint32(bytes, 0, value)
+  return bytes
+}
+
+function onlyUint32(chunk: Buffer, from: number, to: number): number {
+  if (to !== from + HEADER_BYTES + 4) throw malformed('credit')
+  return readUint32(chunk, to - 4)
+}
+
+function malformed(type: string): ServeError {
+  return new ServeError('PROTOCOL', `Malformed message: ${type}`)
+}
+
+function unknown(what: string, value: number, type?: number): ServeError {
   return new ServeError(
     'PROTOCOL',
-    type === undefined ? 'A frame is not a message' : `Malformed message: ${type}`,
+    `A frame has the unknown ${what} ${value}${type === undefined ? '' : ` (type ${type})`}`,
   )
 }

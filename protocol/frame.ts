@@ -1,23 +1,80 @@
 import { ServeError } from '../common/errors.ts'
 import { UnreadBytes } from '../common/unread-bytes.ts'
 
-/** Every frame begins with its length: an unsigned 32-bit big-endian number that does not count itself. */
-export const LENGTH_BYTES = 4
+/**
+ * The header of a frame, big-endian: u32 length of the payload, u8 type, u8 flags, u32 id of the request (0:
+ * none). The payload follows. docs/architecture.md has the table of all frames.
+ */
+export const HEADER_BYTES = 10
+const TYPE_AT = 4
+const FLAGS_AT = 5
+const ID_AT = 6
 
-/** Writes the length into the first four bytes of a frame that already contains its body. */
-export function writeLength(frame: Uint8Array): void {
-  const length = frame.length - LENGTH_BYTES
-  frame[0] = length >>> 24
-  frame[1] = length >>> 16
-  frame[2] = length >>> 8
-  frame[3] = length
+export const FRAME = {
+  ready: 1,
+  load: 2,
+  loaded: 3,
+  predict: 4,
+  response: 5,
+  failure: 6,
+  credit: 7,
+  input: 8,
+  cancel: 9,
+  finished: 10,
+  log: 11,
+  metric: 12,
+  ping: 13,
+  pong: 14,
+  unload: 15,
+  withdraw: 16,
+  withdrawn: 17,
+  sequenceEnd: 18,
+  alive: 19,
+} as const
+
+export type FrameType = (typeof FRAME)[keyof typeof FRAME]
+
+/** Flags of `response`. STREAM and NEXT: "true", an item; STREAM: "false", the last item; neither: unary. */
+export const STREAM = 1
+export const NEXT = 2
+/** The payload begins with a u32 and a map of so many bytes: status, reason, content type, headers. */
+export const HEAD = 4
+/** The flags of a stream item with a body only, which is the most frequent frame. */
+export const ITEM = STREAM | NEXT
+/** Of `input`: the payload is an input, and more may follow. Without it: there are no more. */
+export const MORE = 2
+/** Of `predict`: the batch begins when everything before it has ended. */
+export const AFTER = 1
+
+/** Writes a header at the position; `length` is the size of the payload. */
+export function writeHeader(
+  frame: Uint8Array,
+  at: number,
+  length: number,
+  type: FrameType,
+  flags: number,
+  id: number,
+): void {
+  writeUint32(frame, at, length)
+  frame[at + TYPE_AT] = type
+  frame[at + FLAGS_AT] = flags
+  writeUint32(frame, at + ID_AT, id)
 }
 
-function readLength(chunk: Buffer, at: number): number {
-  return chunk[at]! * 0x1000000 + ((chunk[at + 1]! << 16) | (chunk[at + 2]! << 8) | chunk[at + 3]!)
+/** The type of the frame that begins at the position; it may be unknown. */
+export function typeAt(chunk: Uint8Array, at: number): number {
+  return chunk[at + TYPE_AT]!
 }
 
-/** One complete frame: the bytes from..to of a chunk. */
+export function flagsAt(chunk: Uint8Array, at: number): number {
+  return chunk[at + FLAGS_AT]!
+}
+
+export function idAt(chunk: Uint8Array, at: number): number {
+  return readUint32(chunk, at + ID_AT)
+}
+
+/** One complete frame: the bytes from..to of a chunk, which begin with the header. */
 export type OnFrame = (chunk: Buffer, from: number, to: number) => void
 
 /**
@@ -30,9 +87,12 @@ export class FrameDecoder {
   readonly #onFrame: OnFrame
   readonly #isPaused: () => boolean
   readonly #unread = new UnreadBytes()
-  #wanted = LENGTH_BYTES
+  #wanted = HEADER_BYTES
 
-  /** @param isPaused asked after each frame: whether the next ones are left to the caller; default: never */
+  /**
+   * @param maxFrameBytes the longest payload
+   * @param isPaused asked after each frame: whether the next ones are left to the caller; default: never
+   */
   constructor(maxFrameBytes: number, onFrame: OnFrame, isPaused = (): boolean => false) {
     this.#maxFrameBytes = maxFrameBytes
     this.#onFrame = onFrame
@@ -41,7 +101,7 @@ export class FrameDecoder {
 
   /**
    * Returns how many bytes of the chunk were read: all, unless `isPaused` said so.
-   * @throws ServeError PROTOCOL when a frame is empty or too long; the stream cannot be used after that
+   * @throws ServeError PROTOCOL when a frame is too long; the stream cannot be used after that
    */
   push(chunk: Buffer): number {
     return this.#cut(chunk, this.#unread.bytes === 0 ? 0 : this.#complete(chunk))
@@ -55,11 +115,12 @@ export class FrameDecoder {
       const bytes = this.#unread.join(chunk.subarray(offset, end), this.#wanted)
       if (bytes === undefined) return chunk.length
       offset = end
-      if (bytes.length > LENGTH_BYTES) {
-        this.#onFrame(bytes, LENGTH_BYTES, bytes.length)
+      const size = HEADER_BYTES + this.#lengthAt(bytes, 0)
+      if (bytes.length === size) {
+        this.#onFrame(bytes, 0, size)
         return offset
       }
-      this.#keep(bytes, 0, LENGTH_BYTES + this.#checked(readLength(bytes, 0)))
+      this.#keep(bytes, 0, size)
     }
   }
 
@@ -68,18 +129,17 @@ export class FrameDecoder {
     const onFrame = this.#onFrame
     let offset = from
     while (offset < size && !this.#isPaused()) {
-      if (size - offset < LENGTH_BYTES) {
-        this.#keep(chunk, offset, LENGTH_BYTES)
+      if (size - offset < HEADER_BYTES) {
+        this.#keep(chunk, offset, HEADER_BYTES)
         return size
       }
-      const length = this.#checked(readLength(chunk, offset))
-      const end = offset + LENGTH_BYTES + length
-      if (end > size) {
-        this.#keep(chunk, offset, LENGTH_BYTES + length)
+      const wanted = HEADER_BYTES + this.#lengthAt(chunk, offset)
+      if (offset + wanted > size) {
+        this.#keep(chunk, offset, wanted)
         return size
       }
-      onFrame(chunk, offset + LENGTH_BYTES, end)
-      offset = end
+      onFrame(chunk, offset, offset + wanted)
+      offset += wanted
     }
     return offset
   }
@@ -89,14 +149,20 @@ export class FrameDecoder {
     this.#wanted = wanted
   }
 
-  #checked(length: number): number {
-    if (length > this.#maxFrameBytes) {
-      throw new ServeError(
-        'PROTOCOL',
-        `A frame of ${length} bytes exceeds the limit of ${this.#maxFrameBytes}`,
-      )
-    }
-    if (length === 0) throw new ServeError('PROTOCOL', 'A frame must not be empty')
-    return length
+  #lengthAt(chunk: Buffer, at: number): number {
+    const length = readUint32(chunk, at)
+    if (length <= this.#maxFrameBytes) return length
+    throw new ServeError('PROTOCOL', `A frame of ${length} bytes exceeds the limit of ${this.#maxFrameBytes}`)
   }
+}
+
+export function readUint32(bytes: Uint8Array, at: number): number {
+  return bytes[at]! * 0x1000000 + ((bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!)
+}
+
+export function writeUint32(bytes: Uint8Array, at: number, value: number): void {
+  bytes[at] = value >>> 24
+  bytes[at + 1] = value >>> 16
+  bytes[at + 2] = value >>> 8
+  bytes[at + 3] = value
 }

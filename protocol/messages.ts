@@ -5,13 +5,13 @@ import type { InputPart } from '../common/input-part.ts'
 export type { InputPart }
 
 /**
- * The messages of the worker protocol: two closed unions, discriminated by `type`. Each message is one
- * msgpack map in one frame (frame.ts). Requests have a number per connection (`id`), and responses refer to
- * that number, never to an order in time.
+ * The messages of the worker protocol: two closed unions, discriminated by `type`. Each message is one frame
+ * (codec.ts). Requests have a number per connection (`id`), and responses refer to that number, never to an
+ * order in time.
  */
 
 /** Raise this number for every change that an older peer cannot read. */
-export const PROTOCOL_VERSION = 7
+export const PROTOCOL_VERSION = 8
 
 /** TorchServe's `ts_stream_next`: "true" = more items follow, "false" = this is the last item of a stream. */
 export type StreamNext = 'true' | 'false'
@@ -106,11 +106,20 @@ export interface WithdrawMessage {
 }
 
 /** Why a request was cancelled; becomes the reason of the handler's AbortSignal. */
-export type CancelReason = 'client left' | 'deadline' | 'timeout' | 'shutdown' | 'failed' | 'operator'
+export const CANCEL_REASONS = [
+  'client left',
+  'deadline',
+  'timeout',
+  'shutdown',
+  'failed',
+  'operator',
+] as const
+
+export type CancelReason = (typeof CANCEL_REASONS)[number]
 
 export interface CancelMessage {
   type: 'cancel'
-  ids: number[]
+  id: number
   reason: CancelReason
 }
 
@@ -212,10 +221,10 @@ export interface AliveMessage {
   id: number
 }
 
-/** From ranks other than 0: these requests have ended on this rank. */
+/** From ranks other than 0: the request has ended on this rank. */
 export interface FinishedMessage {
   type: 'finished'
-  ids: number[]
+  id: number
 }
 
 /** All requests of the batches that the worker gives back. The handler never sees them. */

@@ -1,11 +1,5 @@
 import type { Socket } from 'node:net'
-import { encode } from './codec.ts'
-import { LENGTH_BYTES } from './frame.ts'
-import { ITEM_FRAME_BYTES, writeItemFrame } from './item-frame.ts'
-import type { FromWorker, PredictMessage, ResponseMessage, ToWorker } from './messages.ts'
-import { predictRoom, writePredict } from './predict-frame.ts'
-import { responseRoom, writeResponse } from './response-frame.ts'
-import { Writer } from './wire-pieces.ts'
+import { FRAME, HEADER_BYTES, ITEM, writeHeader, type FrameType } from './frame.ts'
 
 /**
  * After this many requests or responses, or this many bytes, the outbox flushes within a turn, so that both
@@ -16,16 +10,16 @@ const ENOUGH_BYTES = 32_768
 /** Size of the buffer in which frames are collected. */
 const BUFFER_BYTES = 65_536
 const MAX_SPARE = 4
-/** Frames of this size or more are not copied into the buffer. */
+/** Frames of this size or more have a buffer of their own. */
 const LARGE_FRAME_BYTES = 16_384
 
-const NO_BYTES = Buffer.alloc(0)
+const NO_BYTES = new Uint8Array(0)
+const NOTHING: readonly Uint8Array[] = []
 
 /** Collects frames until the end of the turn and joins them, so that a turn causes one write. */
 export class Outbox {
   #buffer: Buffer | undefined
   #used = 0
-  readonly #writer = new Writer(NO_BYTES, 0)
   /** Buffers of full size that the kernel has taken and that can be reused. */
   readonly #spare: Buffer[] = []
   /** Frames that precede the buffer's content and are not in it. */
@@ -43,54 +37,25 @@ export class Outbox {
     return this.#messages >= ENOUGH_MESSAGES || this.bytes >= ENOUGH_BYTES
   }
 
-  add(message: ToWorker | FromWorker): void {
-    this.#messages += 1
-    if (this.#addHot(message)) return
-    const frame = encode(message)
-    if (frame.length >= LARGE_FRAME_BYTES) {
-      this.#addLarge(frame)
-      return
+  /** Adds a frame whose payload is `first` and then `rest`; they are copied. `id` is a uint32. */
+  add(type: FrameType, flags: number, id: number, first: Uint8Array = NO_BYTES, rest = NOTHING): void {
+    if (type !== FRAME.response || flags !== ITEM) this.#messages += 1
+    let length = first.length
+    for (const piece of rest) length += piece.length
+    const size = HEADER_BYTES + length
+    const isLarge = size >= LARGE_FRAME_BYTES
+    const buffer = isLarge ? Buffer.allocUnsafeSlow(size) : this.#room(size)
+    let at = isLarge ? 0 : this.#used
+    writeHeader(buffer, at, length, type, flags, id)
+    at += HEADER_BYTES
+    buffer.set(first, at)
+    at += first.length
+    for (const piece of rest) {
+      buffer.set(piece, at)
+      at += piece.length
     }
-    const room = this.#room(frame.length)
-    room.set(frame, this.#used)
-    this.#used += frame.length
-  }
-
-  /** A stream item; see Channel.sendItem. `id` is a uint32. */
-  addItem(id: number, body: Uint8Array): void {
-    const size = body.length
-    if (size < LARGE_FRAME_BYTES) {
-      this.#used = writeItemFrame(this.#room(ITEM_FRAME_BYTES + size), this.#used, id, body)
-    } else {
-      this.add({ type: 'response', id, body, ts_stream_next: 'true' })
-    }
-  }
-
-  /** Writes a frequent message in place; false if it is of another kind. */
-  #addHot(message: ToWorker | FromWorker): boolean {
-    if (message.type !== 'response' && message.type !== 'predict') return false
-    const room = message.type === 'response' ? responseRoom(message) : predictRoom(message)
-    if (room === undefined) return false
-    if (room > BUFFER_BYTES) {
-      // A buffer of just its size: what grows on demand allocates several times as much.
-      const frame = Buffer.allocUnsafeSlow(room)
-      this.#addLarge(frame.subarray(0, this.#write(message, frame, 0)))
-      this.#writer.buffer = NO_BYTES
-    } else {
-      this.#used = this.#write(message, this.#room(room), this.#used)
-    }
-    return true
-  }
-
-  /** Writes the frame at `start`, and returns where it ends. */
-  #write(message: ResponseMessage | PredictMessage, buffer: Buffer, start: number): number {
-    const writer = this.#writer
-    writer.buffer = buffer
-    writer.at = start + LENGTH_BYTES
-    if (message.type === 'response') writeResponse(writer, message)
-    else writePredict(writer, message)
-    buffer.writeUInt32BE(writer.at - start - LENGTH_BYTES, start)
-    return writer.at
+    if (isLarge) this.#addLarge(buffer)
+    else this.#used = at
   }
 
   /** Hands everything to the socket. */
@@ -125,8 +90,7 @@ export class Outbox {
   #room(bytes: number): Buffer {
     if (this.#buffer !== undefined && this.#used + bytes <= this.#buffer.length) return this.#buffer
     this.#closeBuffer()
-    const spare = bytes <= BUFFER_BYTES ? this.#spare.pop() : undefined
-    return (this.#buffer = spare ?? Buffer.allocUnsafeSlow(Math.max(BUFFER_BYTES, bytes)))
+    return (this.#buffer = this.#spare.pop() ?? Buffer.allocUnsafeSlow(BUFFER_BYTES))
   }
 
   #addLarge(frame: Buffer): void {

@@ -1,17 +1,16 @@
-import { HANDLER_METHODS, LISTED_METHODS } from '../common/handler-methods.ts'
-import type { FromWorker, ToWorker } from './messages.ts'
+import { LISTED_METHODS, HANDLER_METHODS } from '../common/handler-methods.ts'
 import { ownValue } from '../common/own-keys.ts'
 
 /**
- * Validates the shape of decoded messages. msgpack can yield any type for any key, so every field is checked.
+ * The shapes of the maps in frames. msgpack can yield any type for any key, so every field is checked. Keys
+ * that are not listed are ignored.
  */
 
 type Fields = Record<string, unknown>
-type Check = (value: unknown) => boolean
+export type Check = (value: unknown) => boolean
 
 const text: Check = (v) => typeof v === 'string'
 const flag: Check = (v) => typeof v === 'boolean'
-const bytes: Check = (v) => v instanceof Uint8Array
 const count: Check = (v) => typeof v === 'number' && Number.isSafeInteger(v) && v >= 0
 const integer: Check = (v) => typeof v === 'number' && Number.isSafeInteger(v)
 const finite: Check = (v) => typeof v === 'number' && Number.isFinite(v)
@@ -19,7 +18,6 @@ const finite: Check = (v) => typeof v === 'number' && Number.isFinite(v)
 const fields: Check = (v) =>
   typeof v === 'object' && v !== null && Object.getPrototypeOf(v) === Object.prototype
 const uint32: Check = (v) => count(v) && (v as number) <= 0xffffffff
-const uint32s: Check = (v) => Array.isArray(v) && v.every(uint32)
 const oneOf =
   (...words: string[]): Check =>
   (v) =>
@@ -61,7 +59,7 @@ const wireError = shape({
   absent: optional(text),
   retryAfterMs: optional(finite),
 })
-const part = shape({ name: text, contentType: optional(text), data: bytes })
+const part = shape({ name: text, contentType: optional(text), size: count })
 const request = shape({
   method: oneOf(...HANDLER_METHODS),
   id: uint32,
@@ -75,24 +73,24 @@ const request = shape({
 
 const metricKind = oneOf('counter', 'gauge', 'histogram')
 const metricSpec = shape({ name: text, kind: metricKind, unit: text, dimensions: list(text) })
+const ids = shape({ ids: list(uint32) })
 
-const fromWorker: Record<FromWorker['type'], Check> = {
+export const isResponseHead = shape({
+  contentType: optional(text),
+  status: optional(count),
+  reason: optional(text),
+  headers: optional(texts),
+})
+
+export const isPredict = shape({ requests: list(request) })
+
+/** The messages whose payload is one map. */
+export const MAPS = {
   ready: shape({ protocolVersion: count, pid: count, rank: count, runtime: text }),
   loaded: shape({ error: optional(wireError), methods: optional(list(oneOf(...LISTED_METHODS))) }),
-  response: shape({
-    id: uint32,
-    body: bytes,
-    ts_stream_next: optional(oneOf('true', 'false')),
-    contentType: optional(text),
-    status: optional(count),
-    reason: optional(text),
-    headers: optional(texts),
-  }),
-  failure: shape({ id: uint32, error: wireError }),
-  finished: shape({ ids: uint32s }),
-  taken: shape({ id: uint32, inputs: count }),
-  alive: shape({ id: uint32 }),
-  withdrawn: shape({ ids: uint32s }),
+  failure: shape({ error: wireError }),
+  withdraw: ids,
+  withdrawn: ids,
   log: shape({
     level: oneOf('debug', 'info', 'warn', 'error'),
     message: text,
@@ -106,10 +104,6 @@ const fromWorker: Record<FromWorker['type'], Check> = {
     values: few(finite),
     requestIds: few(text),
   }),
-  pong: shape({ nonce: count }),
-}
-
-const toWorker: Record<ToWorker['type'], Check> = {
   load: shape({
     modelName: text,
     modelVersion: text,
@@ -132,29 +126,5 @@ const toWorker: Record<ToWorker['type'], Check> = {
     limitMaxImagePixels: optional(flag),
     envelope: optional(text),
   }),
-  predict: shape({ requests: list(request), after: optional(flag) }),
-  withdraw: shape({ ids: uint32s }),
-  input: shape({ id: uint32, data: optional(bytes) }),
-  cancel: shape({
-    ids: uint32s,
-    reason: oneOf('client left', 'deadline', 'timeout', 'shutdown', 'failed', 'operator'),
-  }),
-  credit: shape({ id: uint32, bytes: count }),
   sequenceEnd: shape({ sequence: text }),
-  ping: shape({ nonce: count }),
-  unload: shape({}),
-}
-
-const checked = (table: Record<string, Check>, message: unknown): boolean => {
-  if (!fields(message)) return false
-  const type = (message as Fields)['type']
-  return typeof type === 'string' && ownValue(table, type)?.(message) === true
-}
-
-export function isFromWorker(message: unknown): message is FromWorker {
-  return checked(fromWorker, message)
-}
-
-export function isToWorker(message: unknown): message is ToWorker {
-  return checked(toWorker, message)
-}
+} as const satisfies Record<string, Check>

@@ -110,11 +110,10 @@ export class Requests implements InFlightLink {
       case 'alive':
         if (rank === 0) this.#entries.get(message.id)?.job.alive()
         break
-      case 'finished':
-        for (const id of message.ids) {
-          const entry = rank === 0 ? undefined : this.#entries.get(id)
-          if (entry !== undefined) this.#finishedBy(entry)
-        }
+      case 'finished': {
+        const entry = rank === 0 ? undefined : this.#entries.get(message.id)
+        if (entry !== undefined) this.#finishedBy(entry)
+      }
     }
   }
 
@@ -168,7 +167,7 @@ export class Requests implements InFlightLink {
 
   cancel(entry: InFlight, reason: CancelReason): void {
     if (!this.#entries.has(entry.id)) return
-    this.#group.send({ type: 'cancel', ids: [entry.id], reason })
+    this.#group.send({ type: 'cancel', id: entry.id, reason })
     if (reason === 'timeout' && entry.job.startedAt !== undefined) this.#options.onTimeout(entry.job)
     // The handler continues for the others of the batch. It must stop only when every request is cancelled.
     if (entry.run.wanted || entry.run.owner !== undefined) return

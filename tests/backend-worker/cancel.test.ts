@@ -27,7 +27,7 @@ test.each(['client left', 'deadline', 'timeout', 'shutdown', 'failed'] as const)
       ),
     )
     await worker.ping()
-    worker.send({ type: 'cancel', ids: [id], reason })
+    worker.send({ type: 'cancel', id: id, reason })
     await logged(`AbortError: The request was cancelled: ${reason}`)
     expect((await worker.answer(id)).error).toMatchObject({ code: 'CANCELLED' })
   },
@@ -36,8 +36,8 @@ test.each(['client left', 'deadline', 'timeout', 'shutdown', 'failed'] as const)
 test('a handler that throws after its abort ends as cancelled, with one end', async () => {
   worker.predict(run(++id, `${waitForAbort} throw new Error('stopped')`))
   await worker.ping()
-  worker.send({ type: 'cancel', ids: [id], reason: 'client left' })
-  worker.send({ type: 'cancel', ids: [id], reason: 'timeout' })
+  worker.send({ type: 'cancel', id: id, reason: 'client left' })
+  worker.send({ type: 'cancel', id: id, reason: 'timeout' })
   const { error } = await worker.answer(id)
   expect(error).toMatchObject({ code: 'CANCELLED', message: 'The request was cancelled: client left' })
   await worker.ping()
@@ -47,7 +47,7 @@ test('a handler that throws after its abort ends as cancelled, with one end', as
 test('the end of a cancelled request comes when the handler has returned, not before', async () => {
   worker.predict(run(++id, `await new Promise((resolve) => { shared.go = resolve }); return ['done']`))
   await worker.ping()
-  worker.send({ type: 'cancel', ids: [id], reason: 'client left' })
+  worker.send({ type: 'cancel', id: id, reason: 'client left' })
   await worker.ping()
   expect(worker.received.some((message) => 'id' in message && message.id === id)).toBe(false)
   worker.predict(run(++id, `shared.go(); return ['']`))
@@ -57,7 +57,7 @@ test('the end of a cancelled request comes when the handler has returned, not be
 test('a loop that awaits its sends stops by itself', async () => {
   worker.predict(run(++id, `shared.n = 0; for (;;) { await send(['x']); shared.n++ }`, {}, { window: 1 }))
   await worker.ping()
-  worker.send({ type: 'cancel', ids: [id], reason: 'client left' })
+  worker.send({ type: 'cancel', id: id, reason: 'client left' })
   expect((await worker.answer(id)).error!.code).toBe('CANCELLED')
 })
 
@@ -71,7 +71,7 @@ test('a send that waits rejects with the reason of the abort', async () => {
     ),
   )
   await worker.ping()
-  worker.send({ type: 'cancel', ids: [id], reason: 'client left' })
+  worker.send({ type: 'cancel', id: id, reason: 'client left' })
   await logged('same')
 })
 
@@ -83,7 +83,7 @@ test('one request of a batch leaves: its signal aborts, its items are dropped, t
   const ids = [++id, ++id, ++id]
   worker.predict(...ids.map((one) => run(one, code)))
   await worker.ping()
-  worker.send({ type: 'cancel', ids: [ids[1]!], reason: 'client left' })
+  worker.send({ type: 'cancel', id: ids[1]!, reason: 'client left' })
   const answers = await Promise.all(ids.map((one) => worker.answer(one)))
   expect(answers.map(({ items }) => items)).toEqual([['a', 'falsefalse'], [], ['c', 'falsefalse']])
   expect(answers[1]!.error!.code).toBe('CANCELLED')
@@ -96,7 +96,7 @@ test('sends to a request that left do not fail its neighbours', async () => {
   const ids = [++id, ++id]
   worker.predict(...ids.map((one) => run(one, code)))
   await worker.ping()
-  worker.send({ type: 'cancel', ids: [ids[1]!], reason: 'client left' })
+  worker.send({ type: 'cancel', id: ids[1]!, reason: 'client left' })
   expect((await worker.answer(ids[0]!)).items).toEqual(['y', 'end'])
   expect((await worker.answer(ids[1]!)).error!.code).toBe('CANCELLED')
 })
@@ -109,9 +109,9 @@ test('a loop of sends to a request that left, its window used up, lets messages 
   const ids = [++id, ++id]
   worker.predict(...ids.map((one) => run(one, code, {}, { window: 1 })))
   await worker.ping()
-  worker.send({ type: 'cancel', ids: [ids[1]!], reason: 'client left' })
+  worker.send({ type: 'cancel', id: ids[1]!, reason: 'client left' })
   await worker.ping()
-  worker.send({ type: 'cancel', ids: [ids[0]!], reason: 'client left' })
+  worker.send({ type: 'cancel', id: ids[0]!, reason: 'client left' })
   for (const one of ids) expect((await worker.answer(one)).error!.code).toBe('CANCELLED')
 })
 
@@ -120,7 +120,7 @@ test('a send to one request that waits for room goes on when that one leaves', a
   const ids = [++id, ++id]
   worker.predict(...ids.map((one) => run(one, code, {}, { window: 1 })))
   await worker.ping()
-  worker.send({ type: 'cancel', ids: [ids[1]!], reason: 'client left' })
+  worker.send({ type: 'cancel', id: ids[1]!, reason: 'client left' })
   expect((await worker.answer(ids[0]!)).items).toEqual(['end'])
 })
 
@@ -134,7 +134,7 @@ test("the batch's signal aborts when its last request is gone, also when asked f
     const ids = [++id, ++id]
     worker.predict(...ids.map((one) => run(one, code)))
     await worker.ping()
-    worker.send({ type: 'cancel', ids, reason: 'shutdown' })
+    for (const one of ids) worker.send({ type: 'cancel', id: one, reason: 'shutdown' })
     if (early) await logged('early')
     await logged('true')
     await worker.answer(ids[1]!)
@@ -144,14 +144,14 @@ test("the batch's signal aborts when its last request is gone, also when asked f
 test('a cancelled request whose final response waits for its reader ends at once', async () => {
   worker.predict(run(++id, `void send(['a']); void send(['b']); return ['c']`, {}, { window: 1 }))
   await worker.ping()
-  worker.send({ type: 'cancel', ids: [id], reason: 'client left' })
+  worker.send({ type: 'cancel', id: id, reason: 'client left' })
   const { items, error } = await worker.answer(id)
   expect(items).toEqual(['a'])
   expect(error!.code).toBe('CANCELLED')
 })
 
 test('cancelling what has ended or never was is ignored', async () => {
-  worker.send({ type: 'cancel', ids: [id, 1_000_000], reason: 'client left' })
+  for (const one of [id, 1_000_000]) worker.send({ type: 'cancel', id: one, reason: 'client left' })
   await worker.ping()
 })
 
@@ -167,7 +167,7 @@ test('an abort reason that nobody catches does not end the worker', async () => 
     ),
   )
   await worker.ping()
-  worker.send({ type: 'cancel', ids: [id], reason: 'client left' })
+  worker.send({ type: 'cancel', id: id, reason: 'client left' })
   await worker.answer(id)
   await worker.ping()
 })

@@ -158,7 +158,7 @@ describe('a request leaves', () => {
     const a = start({ n: 100, gate: true })
     const b = start({ n: 3, gate: true })
     await logged(`step id-${a} id-${b}`)
-    worker.send({ type: 'cancel', ids: [a], reason: 'client left' })
+    worker.send({ type: 'cancel', id: a, reason: 'client left' })
     await openGate()
     await logged(`release id-${a} false`)
     await logged(`step id-${b}`)
@@ -172,7 +172,7 @@ describe('a request leaves', () => {
   test('when it is cancelled while its reader has no room, though no step is due', async () => {
     const id = start({ n: 100 }, { window: 1 })
     await logged(`step id-${id}`)
-    worker.send({ type: 'cancel', ids: [id], reason: 'client left' })
+    worker.send({ type: 'cancel', id: id, reason: 'client left' })
     expect((await worker.answer(id)).error).toMatchObject({ code: 'CANCELLED' })
     await logged(`release id-${id} false`)
   })

@@ -70,7 +70,7 @@ test('the next item is asked for when there is room', async () => {
   expect(worker.received.at(-2)).toMatchObject({ type: 'response', id })
   worker.send({ type: 'credit', id, bytes: 10 })
   await logged('yield 1')
-  worker.send({ type: 'cancel', ids: [id], reason: 'client left' })
+  worker.send({ type: 'cancel', id: id, reason: 'client left' })
   await logged('finally')
   expect((await worker.answer(id)).error).toMatchObject({ code: 'CANCELLED' })
 })
@@ -78,7 +78,7 @@ test('the next item is asked for when there is room', async () => {
 test('cancelled while it computes: it ends at its next yield, with its finally', async () => {
   start('deaf')
   await logged('waiting')
-  worker.send({ type: 'cancel', ids: [id], reason: 'deadline' })
+  worker.send({ type: 'cancel', id: id, reason: 'deadline' })
   await logged('finally')
   expect(await worker.answer(id)).toMatchObject({ items: [], error: { code: 'CANCELLED' } })
 })
@@ -86,7 +86,7 @@ test('cancelled while it computes: it ends at its next yield, with its finally',
 test('an iterator of its own is told to return as soon as nobody waits', async () => {
   start('stream')
   await logged('waiting')
-  worker.send({ type: 'cancel', ids: [id], reason: 'timeout' })
+  worker.send({ type: 'cancel', id: id, reason: 'timeout' })
   await logged('returned')
   expect((await worker.answer(id)).error).toMatchObject({ code: 'CANCELLED' })
 })

@@ -89,7 +89,7 @@ test('a client that leaves while the batch before holds the event loop is heard 
     const [gone, last] = later(`${begin('gone')} return ['']`, `${begin('last')} return ['']`)
     if (!together) await held(gate)
     worker.send({ type: 'withdraw', ids: [gone!] })
-    worker.send({ type: 'cancel', ids: [gone!], reason: 'client left' })
+    worker.send({ type: 'cancel', id: gone!, reason: 'client left' })
     await sent()
     gate.open()
     expect((await worker.answer(gone!)).error).toMatchObject({ code: 'CANCELLED' })

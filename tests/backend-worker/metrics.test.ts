@@ -17,8 +17,8 @@ function sender(wanted?: Partial<WantedMetrics>): { sender: MetricSender; sent: 
   const outlet: Outlet = {
     send: (message) => sent.push(message as MetricMessage),
     sendItem: () => undefined,
-    breather: () => undefined,
-    handover: () => undefined,
+    flushEarly: () => undefined,
+    flush: () => undefined,
     unsentBytes: 0,
   }
   const made = new MetricSender(outlet, wanted && { declared: [], others: true, ...wanted })

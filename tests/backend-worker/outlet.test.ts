@@ -10,8 +10,8 @@ function outlet(unsentBytes: number): Outlet & { sent: FromWorker[] } {
     sent,
     send: (message) => sent.push(message),
     sendItem: () => undefined,
-    breather: () => undefined,
-    handover: () => undefined,
+    flushEarly: () => undefined,
+    flush: () => undefined,
     unsentBytes,
   }
 }

@@ -20,7 +20,7 @@ test('a rank other than 0 runs the handler, sends no answer and tells when it is
     run(2, ''),
   )
   expect((await worker.next('log')).message).toBe('2,1,4')
-  expect(await worker.next('finished')).toEqual({ type: 'finished', ids: [1, 2] })
+  for (const id of [1, 2]) expect(await worker.next('finished')).toEqual({ type: 'finished', id })
   expect(worker.received.some(({ type }) => type === 'response' || type === 'failure')).toBe(false)
   expect(worker.received[0]).toMatchObject({ type: 'ready', rank: 2 })
 })
@@ -31,19 +31,19 @@ test('a handler that throws there is logged, and finished too', async () => {
     level: 'error',
     message: expect.stringContaining('on rank 2'),
   })
-  expect(await worker.next('finished')).toEqual({ type: 'finished', ids: [3] })
+  expect(await worker.next('finished')).toEqual({ type: 'finished', id: 3 })
 })
 
 test('the cancel reaches it: the signal aborts and a loop of awaited sends stops', async () => {
   worker.predict(run(4, `for (;;) await send(['x'])`))
   await worker.ping()
-  worker.send({ type: 'cancel', ids: [4], reason: 'client left' })
-  expect(await worker.next('finished')).toEqual({ type: 'finished', ids: [4] })
+  worker.send({ type: 'cancel', id: 4, reason: 'client left' })
+  expect(await worker.next('finished')).toEqual({ type: 'finished', id: 4 })
 })
 
 test('describe and answers of any shape finish without an answer', async () => {
   worker.send({ type: 'predict', requests: [request(5, {}, { method: 'describe' })] })
-  expect(await worker.next('finished')).toEqual({ type: 'finished', ids: [5] })
+  expect(await worker.next('finished')).toEqual({ type: 'finished', id: 5 })
   worker.predict(run(6, 'return undefined'))
-  expect(await worker.next('finished')).toEqual({ type: 'finished', ids: [6] })
+  expect(await worker.next('finished')).toEqual({ type: 'finished', id: 6 })
 })

@@ -21,8 +21,8 @@ class Rig {
         else this.sent.push(message.type)
       },
       sendItem: () => this.sent.push('item'),
-      breather: () => undefined,
-      handover: () => undefined,
+      flushEarly: () => undefined,
+      flush: () => undefined,
       unsentBytes: 0,
     }
     const request = { id: 1, requestId: 'r', method: 'handle' as const, headers: '', parts: [], window }

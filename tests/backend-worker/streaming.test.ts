@@ -283,7 +283,7 @@ describe('backpressure', () => {
     credit(ids[0]!, 1000)
     await worker.ping()
     expect(soFar(ids[0]!)).toEqual(['a'])
-    worker.send({ type: 'cancel', ids: [ids[1]!], reason: 'client left' })
+    worker.send({ type: 'cancel', id: ids[1]!, reason: 'client left' })
     expect((await worker.answer(ids[0]!)).items).toEqual(['a', 'a', 'a', ''])
     const other = await worker.answer(ids[1]!)
     expect(other.items).toEqual(['b'])
@@ -294,7 +294,7 @@ describe('backpressure', () => {
     const [one] = start(`await send(['x']); await send(['y']); return ['']`, 1, { window: 1 })
     const { items } = await answer('for (let i = 0; i < 100; i++) await send([i]); return [""]')
     expect(items).toHaveLength(101)
-    worker.send({ type: 'cancel', ids: [one!], reason: 'timeout' })
+    worker.send({ type: 'cancel', id: one!, reason: 'timeout' })
     expect((await worker.answer(one!)).error!.code).toBe('CANCELLED')
   })
 

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import { frontendChannel, workerChannel, type Channel } from '../../protocol/channel.ts'
-import { encode } from '../../protocol/codec.ts'
+import { frameOf } from '../support/frames.ts'
 import type { ServeError } from '../../common/errors.ts'
 import type { FromWorker, ToWorker } from '../../protocol/messages.ts'
 import { allAsMessages } from '../support/all-as-messages.ts'
@@ -79,7 +79,7 @@ test('messages of one turn, also of its microtasks, leave in one write', async (
   channel.close()
   await once(near, 'end')
   expect(writes.length).toBeLessThanOrEqual(2)
-  expect(Buffer.concat(chunks).byteLength).toBe(encode({ type: 'pong', nonce: 1 }).byteLength * 100)
+  expect(Buffer.concat(chunks).byteLength).toBe(frameOf({ type: 'pong', nonce: 1 }).byteLength * 100)
 })
 
 test('a plain end closes without an error, after all that was sent', async () => {
@@ -107,7 +107,7 @@ test('a frame over the limit closes the connection with the reason, before its b
   const [near, far] = await socketPair()
   const end = frontend(near)
   far.on('error', () => undefined)
-  far.write(Buffer.from('7fffffff', 'hex'))
+  far.write(Buffer.from('7fffffff050300000001', 'hex'))
   expect(await end.closed).toMatchObject({ code: 'PROTOCOL', message: expect.stringContaining('exceeds') })
 })
 
@@ -115,9 +115,9 @@ test('a malformed message closes the connection and nothing after it is delivere
   const [near, far] = await socketPair()
   const end = frontend(near)
   far.on('error', () => undefined)
-  const bad = encode({ type: 'pong', nonce: 'no number' } as never)
-  far.write(Buffer.concat([encode({ type: 'pong', nonce: 1 }), bad, encode({ type: 'pong', nonce: 2 })]))
-  expect(await end.closed).toMatchObject({ code: 'PROTOCOL', message: 'Malformed message: pong' })
+  const bad = frameOf({ type: 'log', level: 'loud', message: '' } as never)
+  far.write(Buffer.concat([frameOf({ type: 'pong', nonce: 1 }), bad, frameOf({ type: 'pong', nonce: 2 })]))
+  expect(await end.closed).toMatchObject({ code: 'PROTOCOL', message: 'Malformed message: log' })
   expect(end.messages).toEqual([{ type: 'pong', nonce: 1 }])
 })
 
@@ -173,12 +173,12 @@ describe('a sender that may compute next', () => {
     const channel = worker(far)
     now = 1000
     jest.spyOn(performance, 'now').mockImplementation(() => now)
-    await channel.breather()
+    await channel.flushEarly()
     const write = jest.spyOn(far, 'write')
     return () => {
       const before = write.mock.calls.length
       channel.sendItem(1, Buffer.from('item'))
-      void channel.breather()
+      void channel.flushEarly()
       return write.mock.calls.length - before
     }
   }
@@ -186,19 +186,13 @@ describe('a sender that may compute next', () => {
 
   test('has its first sends leave at once, and the others of a quick row together', async () => {
     const send = await sender()
-    expect(times(8, send)).toEqual([1, 1, 1, 1, 0, 0, 0, 0])
+    expect(times(8, send)).toEqual([1, 1, 1, 1, 1, 0, 0, 0])
   })
 
-  test('has another one leave at once every 4 ms, and all of the first again after 16 ms', async () => {
+  test('begins a new row with a pause', async () => {
     const send = await sender()
-    times(4, send)
-    const late: number[] = []
-    for (let k = 0; k < 40; k += 1) {
-      now += 0.25
-      late.push(send())
-    }
-    expect(late.flatMap((writes, k) => (writes > 0 ? [k] : []))).toEqual([15, 31])
-    now += 16
+    times(8, send)
+    now += 0.6
     expect(times(6, send)).toEqual([1, 1, 1, 1, 1, 0])
   })
 
@@ -220,14 +214,14 @@ describe('a sender is given a turn of the event loop', () => {
     const channel = worker(far)
     now = 1000
     jest.spyOn(performance, 'now').mockImplementation(() => now)
-    await channel.breather()
+    await channel.flushEarly()
     return channel
   }
 
   test('when it has computed since its last send', async () => {
     const channel = await senders()
     now += 0.6
-    expect(channel.breather()).toBeInstanceOf(Promise)
+    expect(channel.flushEarly()).toBeInstanceOf(Promise)
   })
 
   test('not while sends follow each other quickly, but when they have held the loop for 10 ms', async () => {
@@ -235,12 +229,12 @@ describe('a sender is given a turn of the event loop', () => {
     const given: number[] = []
     for (let k = 1; k <= 50; k += 1) {
       now += 0.25
-      if (channel.breather() !== undefined) given.push(k)
+      if (channel.flushEarly() !== undefined) given.push(k)
     }
     expect(given[0]).toBe(40)
-    await channel.breather()
+    await channel.flushEarly()
     now += 0.25
-    expect(channel.breather()).toBeUndefined()
+    expect(channel.flushEarly()).toBeUndefined()
   })
 
   test('in which what it sent has left, and what has come is heard', async () => {
@@ -257,7 +251,7 @@ describe('a sender is given a turn of the event loop', () => {
       while (end.messages.length < k) {
         const before = performance.now()
         while (performance.now() < before + 1);
-        await channel.breather()
+        await channel.flushEarly()
       }
       end.channel.send({ type: 'ping', nonce: k })
       while (heard.length < k) await new Promise((resolve) => setImmediate(resolve))
@@ -268,9 +262,9 @@ describe('a sender is given a turn of the event loop', () => {
   test('together with all that ask in the same turn', async () => {
     const channel = await senders()
     now += 1
-    const first = channel.breather()
+    const first = channel.flushEarly()
     now += 1
-    expect(channel.breather()).toBe(first)
+    expect(channel.flushEarly()).toBe(first)
   })
 })
 

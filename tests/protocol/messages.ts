@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { ERROR_CODES } from '../../common/errors.ts'
 import { HANDLER_METHODS, LISTED_METHODS } from '../../common/handler-methods.ts'
-import type { FromWorker, ToWorker } from '../../protocol/messages.ts'
+import { CANCEL_REASONS, type FromWorker, type ToWorker } from '../../protocol/messages.ts'
 
 const count = fc.nat()
 const uint32 = fc.nat(0xffffffff)
@@ -87,7 +87,7 @@ export const fromWorker = {
   failure: message('failure', { id: uint32, error: wireError }),
   taken: message('taken', { id: uint32, inputs: count }),
   alive: message('alive', { id: uint32 }),
-  finished: message('finished', { ids: fc.array(uint32) }),
+  finished: message('finished', { id: uint32 }),
   withdrawn: message('withdrawn', { ids: fc.array(uint32) }),
   log: message(
     'log',
@@ -136,10 +136,7 @@ export const toWorker = {
   ]),
   withdraw: message('withdraw', { ids: fc.array(uint32) }),
   input: message('input', { id: uint32, data: bytes }, ['data']),
-  cancel: message('cancel', {
-    ids: fc.array(uint32),
-    reason: fc.constantFrom('client left', 'deadline', 'timeout', 'shutdown', 'failed'),
-  }),
+  cancel: message('cancel', { id: uint32, reason: fc.constantFrom(...CANCEL_REASONS) }),
   credit: message('credit', { id: uint32, bytes: count }),
   sequenceEnd: message('sequenceEnd', { sequence: text }),
   ping: message('ping', { nonce: count }),

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { Socket } from 'node:net'
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { decodeFromWorker } from '../../protocol/codec.ts'
-import { FrameDecoder } from '../../protocol/frame.ts'
+import { decodeFromWorker, encode } from '../../protocol/codec.ts'
+import { FRAME, FrameDecoder, ITEM } from '../../protocol/frame.ts'
 import type { FromWorker } from '../../protocol/messages.ts'
 import { Outbox } from '../../protocol/outbox.ts'
 import { socketPair } from '../support/socket-pair.ts'
@@ -45,7 +45,7 @@ test('whatever is added and whenever it is flushed: the same messages arrive in 
       })
       const outbox = new Outbox()
       for (const turn of turns) {
-        for (const each of turn) outbox.add(each)
+        for (const each of turn) encode(outbox, each)
         outbox.flush(near)
         expect(outbox.bytes).toBe(0)
         await new Promise((resolve) => setImmediate(resolve))
@@ -64,7 +64,7 @@ test('a reader that stops does not corrupt what comes after it resumes', async (
   const outbox = new Outbox()
   const count = 20_000
   for (let id = 0; id < count; id += 1) {
-    outbox.add({ type: 'response', id, body: Buffer.alloc(1000, id & 0xff), ts_stream_next: 'true' })
+    encode(outbox, { type: 'response', id, body: Buffer.alloc(1000, id & 0xff), ts_stream_next: 'true' })
     if (id % 7 === 0) outbox.flush(near)
   }
   outbox.flush(near)
@@ -89,14 +89,14 @@ test('16 answers, or 32 KiB of items, are worth sending before the turn is over'
   const answers = new Outbox()
   for (let id = 1; id <= 16; id += 1) {
     expect(answers.isWorthSending).toBe(false)
-    answers.add({ type: 'response', id, body: Buffer.from('x') })
+    encode(answers, { type: 'response', id, body: Buffer.from('x') })
   }
   expect(answers.isWorthSending).toBe(true)
   const items = new Outbox()
   const body = Buffer.alloc(1000)
-  for (let id = 1; id <= 31; id += 1) items.addItem(id, body)
+  for (let id = 1; id <= 32; id += 1) items.add(FRAME.response, ITEM, id, body)
   expect(items.isWorthSending).toBe(false)
-  items.addItem(32, body)
+  items.add(FRAME.response, ITEM, 33, body)
   expect(items.isWorthSending).toBe(true)
 })
 
@@ -106,9 +106,9 @@ test('a large request or answer takes one buffer of its size, not several times 
   const size = 4_000_000
   const body = Buffer.alloc(size)
   const outbox = new Outbox()
-  outbox.add({ type: 'response', id: 1, body })
+  encode(outbox, { type: 'response', id: 1, body })
   const request = { method: 'handle' as const, id: 1, requestId: 'a', headers: '', window: 1 }
-  outbox.add({ type: 'predict', requests: [{ ...request, parts: [{ name: 'body', data: body }] }] })
+  encode(outbox, { type: 'predict', requests: [{ ...request, parts: [{ name: 'body', data: body }] }] })
   outbox.flush(socket)
   expect(written.map((frame) => frame.byteLength > size)).toEqual([true, true])
   for (const frame of written) expect(frame.buffer.byteLength).toBeLessThan(size + 1_000)

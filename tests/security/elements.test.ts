@@ -6,14 +6,9 @@ import { joinElements } from '../../common/tensors/bytes.ts'
 import type { Datatype } from '../../common/tensors/datatypes.ts'
 import { typedContents } from '../../frontend/dialects/open-inference/grpc-contents-writer.ts'
 import { rawContents } from '../../frontend/dialects/open-inference/grpc-contents.ts'
-import { decodeFromWorker, encode } from '../../protocol/codec.ts'
 import { messageFault } from '../../frontend/edge/grpc/message-check.ts'
 import { loadService } from '../../frontend/edge/grpc/definitions.ts'
-import { cpuMs } from '../support/cpu.ts'
 import { grpcMessage } from '../support/raw-http2.ts'
-
-/** What tiny elements cost before they were counted is seconds; on a busy machine too, this is less. */
-const MAX_MS = 1_500
 
 const { definition, requests } = loadService('infer_messages.proto', 'torchserve_ts.Messages')
 const shape = requests.get('ModelInfer')!
@@ -241,31 +236,6 @@ describe('the elements of JSON', () => {
           expect(() => checkJsonBounds(text, elements - 1, { tensors: true })).toThrow('elements')
       }),
     )
-  })
-})
-
-describe('the elements of a frame', () => {
-  const frame =
-    (bytes: Buffer): (() => unknown) =>
-    () =>
-      decodeFromWorker(bytes)
-
-  test.each([
-    ['tiny values', Buffer.alloc(7_000_000, 0x90), 0x90],
-    ['nested lists', Buffer.alloc(7_000_000, 0x91), 0x91],
-    ['nested maps', Buffer.alloc(7_000_000, Buffer.from([0x81, 0xa0])), 0x81],
-  ])('%s are refused before they are built', (_what, bytes) => {
-    if (bytes[1] === 0x90) bytes.set([0xdd, 0, 0x6a, 0xcf, 0xbb])
-    expect(cpuMs(() => expect(frame(bytes)).toThrow('A frame must have at most 100000 values'))).toBeLessThan(
-      MAX_MS,
-    )
-  })
-
-  test('an honest frame of any size passes', () => {
-    const values = Array.from({ length: 30_000 }, (_, i) => i / 3)
-    const metric = { type: 'metric', name: 'm', kind: 'gauge', unit: 'ms', dimensions: {}, values } as const
-    const frameOf = encode({ ...metric, requestIds: values.map(() => 'id') })
-    expect(decodeFromWorker(frameOf, 4)).toMatchObject({ type: 'metric', values })
   })
 })
 

@@ -6,7 +6,6 @@ import { setHeader, type ResponseHead } from '../../backend-worker/response-head
 import { Metrics } from '../../frontend/observe/metrics/metrics.ts'
 import { parseMetricLine } from '../../frontend/observe/metrics/metric-line.ts'
 import { joinHeaders, splitHeaders } from '../../common/header-lines.ts'
-import { isFromWorker, isToWorker } from '../../protocol/validate.ts'
 import { HOSTILE_WORDS } from './hostile-words.ts'
 
 /** As the text of a metric line may say it. */
@@ -31,10 +30,6 @@ test.each(HOSTILE_WORDS)('the metrics page stays whole with a metric and a dimen
   model.reported(parseMetricLine(lineWith('v', 'declared', 'GAUGE', word))!)
   expect(warnings).toContain(`Metric declared must have the dimension ${word}; the value is dropped`)
   expect(metrics.page().body.toString()).not.toMatch(/function|native code|\[object/)
-})
-
-test.each(HOSTILE_WORDS)('a message of the type %s is none', (word) => {
-  expect([isFromWorker({ type: word }), isToWorker({ type: word })]).toEqual([false, false])
 })
 
 test.each(HOSTILE_WORDS)('there is no envelope called %s', (word) => {

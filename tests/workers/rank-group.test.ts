@@ -192,7 +192,7 @@ describe('loading', () => {
 })
 
 describe('requests', () => {
-  const cancel: RankMessage = { type: 'cancel', ids: [1], reason: 'client left' }
+  const cancel: RankMessage = { type: 'cancel', id: 1, reason: 'client left' }
 
   test('go to every rank, and every rank has to finish', async () => {
     const rig = await Rig.loaded(3)

@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import { TURN_BYTES, TURN_LINES } from '../../frontend/workers/read-lines.ts'
 import { RankProcess } from '../../frontend/workers/rank-process.ts'
-import { encode } from '../../protocol/codec.ts'
+import { frameOf } from '../support/frames.ts'
 import type { FromWorker, MetricMessage } from '../../protocol/messages.ts'
 import { tempDir } from '../support/temp.ts'
 
@@ -24,7 +24,7 @@ async function said(messages: readonly FromWorker[]): Promise<{ came: FromWorker
   const folder = tempDir()
   const file = join(folder, 'frames')
   const socketPath = join(folder, 'socket')
-  writeFileSync(file, Buffer.concat(messages.map((message) => Buffer.from(encode(message)))))
+  writeFileSync(file, Buffer.concat(messages.map((message) => frameOf(message))))
   const args = ['-e', WORKER, file, socketPath]
   const came: FromWorker[] = []
   const rank = new RankProcess(

@@ -71,7 +71,7 @@ class Rig {
   }
 
   finished(rank: number, ...ids: number[]): void {
-    this.requests.receive(rank, { type: 'finished', ids })
+    for (const id of ids) this.requests.receive(rank, { type: 'finished', id })
   }
 
   sentOf(type: string): FromWorker[] | object[] {
@@ -169,7 +169,7 @@ describe('a failure of the handler', () => {
     const [a] = rig.run('a')
     rig.requests.broken(1, new ServeError('SEND_OVERFLOW', 'too much'))
     expect(a!.sink.calls).toEqual(['fail SEND_OVERFLOW too much'])
-    expect(rig.sentOf('cancel')).toEqual([{ type: 'cancel', ids: [1], reason: 'failed' }])
+    expect(rig.sentOf('cancel')).toEqual([{ type: 'cancel', id: 1, reason: 'failed' }])
     expect([rig.failures, rig.requests.batches]).toEqual([['a SEND_OVERFLOW'], 1])
     rig.requests.broken(1, new ServeError('SEND_OVERFLOW', 'too much'))
     expect(rig.failures).toHaveLength(1)
@@ -205,7 +205,7 @@ describe('a request that nobody waits for', () => {
     const rig = new Rig()
     const [a] = rig.run('a')
     a!.job.cancel('deadline')
-    expect(rig.sentOf('cancel')).toEqual([{ type: 'cancel', ids: [1], reason: 'deadline' }])
+    expect(rig.sentOf('cancel')).toEqual([{ type: 'cancel', id: 1, reason: 'deadline' }])
     expect([rig.requests.batches, rig.requests.jobs()]).toEqual([1, []])
     rig.answer(1)
     expect([rig.requests.batches, rig.discarded]).toEqual([0, 1])
@@ -364,7 +364,7 @@ describe('several ranks', () => {
     const rig = new Rig({ ranks: 2 })
     rig.run('a')
     rig.fail(1)
-    expect(rig.sentOf('cancel')).toEqual([{ type: 'cancel', ids: [1], reason: 'failed' }])
+    expect(rig.sentOf('cancel')).toEqual([{ type: 'cancel', id: 1, reason: 'failed' }])
     jest.advanceTimersByTime(GRACE_MS)
     expect(rig.deaf).toHaveLength(1)
   })
@@ -501,7 +501,7 @@ describe('a batch that waits behind the running one', () => {
     const { rig, jobs } = waiting('r2')
     jobs[0]!.cancel()
     rig.answer(1)
-    const cancel = { type: 'cancel', ids: [2], reason: 'client left' }
+    const cancel = { type: 'cancel', id: 2, reason: 'client left' }
     expect([rig.sentOf('cancel'), rig.requests.batches]).toEqual([[cancel, cancel], 1])
     jest.advanceTimersByTime(GRACE_MS)
     expect(rig.deaf).toHaveLength(1)

@@ -46,7 +46,7 @@ class Rig {
   }
 
   cancel(...ids: number[]): void {
-    this.session.send({ type: 'cancel', ids, reason: 'client left' })
+    for (const id of ids) this.session.send({ type: 'cancel', id, reason: 'client left' })
   }
 
   /** The worker answers these, `name: body` each, with this mark. */

@@ -255,7 +255,7 @@ describe('requests', () => {
     const rig = await Rig.ready({}, (group) => (group.finishingRanks = 2))
     rig.run('a')
     rig.group.answer(1)
-    rig.group.message({ type: 'finished', ids: [1] }, 1)
+    rig.group.message({ type: 'finished', id: 1 }, 1)
     await pass(10 * 20_000)
     rig.group.sent.length = 0
     expect([rig.worker.freeSlots, rig.worker.state]).toEqual([2, 'ready'])

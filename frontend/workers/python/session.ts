@@ -68,7 +68,7 @@ export class PythonSession implements OtfReplyEvents {
         this.#predict(message)
         break
       case 'cancel':
-        for (const id of message.ids) this.#cancel(id)
+        this.#cancel(message.id)
         break
       case 'credit':
         this.#credit(message.id, message.bytes)

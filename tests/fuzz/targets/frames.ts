@@ -1,7 +1,7 @@
 import { ServeError } from '../../../common/errors.ts'
-import { decodeFromWorker, decodeToWorker, encode } from '../../../protocol/codec.ts'
+import { decodeFromWorker, decodeToWorker } from '../../../protocol/codec.ts'
+import { frameOf } from '../../support/frames.ts'
 import { FrameDecoder } from '../../../protocol/frame.ts'
-import { isItemFrame, itemId } from '../../../protocol/item-frame.ts'
 import type { FromWorker, ToWorker } from '../../../protocol/messages.ts'
 import { type OtfReplyEvents, ReplyDecoder } from '../../../frontend/workers/python/otf/reply-decoder.ts'
 import { mustEqual, type Target } from '../target.ts'
@@ -21,7 +21,7 @@ const FROM_WORKER: FromWorker[] = [
     headers: { a: 'b' },
   },
   { type: 'failure', id: 3, error: { code: 'HANDLER_FAILED', message: 'no' } },
-  { type: 'finished', ids: [1, 2] },
+  { type: 'finished', id: 1 },
   { type: 'taken', id: 1, inputs: 2 },
   { type: 'log', level: 'info', message: 'hello' },
   {
@@ -50,7 +50,7 @@ const TO_WORKER: ToWorker[] = [
       },
     ],
   },
-  { type: 'cancel', ids: [1], reason: 'timeout' },
+  { type: 'cancel', id: 1, reason: 'timeout' },
   { type: 'credit', id: 1, bytes: 5 },
   { type: 'input', id: 1, data: Buffer.from('x') },
 ]
@@ -59,7 +59,6 @@ const TO_WORKER: ToWorker[] = [
 function framesOf(input: Buffer, piece: number, decode: (frame: Buffer) => unknown): unknown[] {
   const seen: unknown[] = []
   const decoder = new FrameDecoder(MAX_FRAME, (chunk, from, to) => {
-    if (isItemFrame(chunk, from, to)) seen.push(itemId(chunk, from))
     seen.push(decode(chunk.subarray(from, to)))
   })
   return withError(seen, () => {
@@ -101,14 +100,14 @@ const FIELDS = [
 /** The frames of a worker, which is as untrusted as its handler. */
 export const fromWorker: Target = {
   name: 'frames-from-worker',
-  seeds: () => FROM_WORKER.map(encode),
+  seeds: () => FROM_WORKER.map(frameOf),
   words: FIELDS,
   run: split('frames', (input, piece) => framesOf(input, piece, decodeFromWorker)),
 }
 
 export const toWorker: Target = {
   name: 'frames-to-worker',
-  seeds: () => TO_WORKER.map(encode),
+  seeds: () => TO_WORKER.map(frameOf),
   words: FIELDS,
   run: split('frames', (input, piece) => framesOf(input, piece, decodeToWorker)),
 }

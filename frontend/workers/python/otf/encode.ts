@@ -1,5 +1,4 @@
 import type { InputPart } from '../../../../protocol/messages.ts'
-import { Writer } from '../../../../protocol/wire-pieces.ts'
 
 /**
  * Encodes TorchServe's OTF protocol for its Python worker (ts/protocol/otf_message_handler.py): numbers are
@@ -12,6 +11,37 @@ const LINE_FEED = '\n'
 /** Sizes in bytes of a command and of a number. */
 const BYTE = 1
 const INT = 4
+
+/** A write position in a buffer that has room for all that is written. */
+class Writer {
+  readonly buffer: Buffer
+  at = 0
+
+  constructor(size: number) {
+    this.buffer = Buffer.allocUnsafe(size)
+  }
+
+  byte(value: number): void {
+    this.buffer[this.at++] = value
+  }
+
+  uint32(value: number): void {
+    this.at = this.buffer.writeUInt32BE(value, this.at)
+  }
+
+  text(text: string): void {
+    const start = this.at + INT
+    const size = this.buffer.write(text, start)
+    this.uint32(size)
+    this.at = start + size
+  }
+
+  bytes(bytes: Uint8Array): void {
+    this.uint32(bytes.length)
+    this.buffer.set(bytes, this.at)
+    this.at += bytes.length
+  }
+}
 
 /** What the worker needs to load its handler; it reads the rest from the model's folder. */
 export interface OtfLoad {
@@ -40,14 +70,14 @@ export interface OtfRequest {
 export function encodeLoad(load: OtfLoad): Buffer {
   const texts = [load.modelName, load.modelDir, load.handler, load.envelope]
   const size = texts.reduce((sum, text) => sum + textSize(text), 2 * BYTE + 2 * INT)
-  const writer = new Writer(Buffer.allocUnsafe(size), 0)
+  const writer = new Writer(size)
   writer.byte(LOAD)
-  writeText(writer, load.modelName)
-  writeText(writer, load.modelDir)
+  writer.text(load.modelName)
+  writer.text(load.modelDir)
   writer.uint32(load.batchSize)
-  writeText(writer, load.handler)
+  writer.text(load.handler)
   writer.uint32(load.gpuId >>> 0)
-  writeText(writer, load.envelope)
+  writer.text(load.envelope)
   writer.byte(load.limitMaxImagePixels ? 1 : 0)
   return writer.buffer
 }
@@ -56,7 +86,7 @@ export function encodeLoad(load: OtfLoad): Buffer {
 export function encodePredict(requests: readonly OtfRequest[]): Buffer {
   let size = BYTE + INT
   for (const request of requests) size += requestSize(request)
-  const writer = new Writer(Buffer.allocUnsafe(size), 0)
+  const writer = new Writer(size)
   writer.byte(PREDICT)
   for (const request of requests) writeRequest(writer, request)
   writer.uint32(END_OF_LIST)
@@ -72,12 +102,12 @@ function requestSize({ requestId, headers, parts }: OtfRequest): number {
 }
 
 function writeRequest(writer: Writer, { requestId, headers, parts }: OtfRequest): void {
-  writeText(writer, requestId)
+  writer.text(requestId)
   writeHeaders(writer, headers)
   writer.uint32(END_OF_LIST)
   for (const { name, contentType = '', data } of parts) {
-    writeText(writer, name)
-    writeText(writer, contentType)
+    writer.text(name)
+    writer.text(contentType)
     writer.bytes(data)
   }
   writer.uint32(END_OF_LIST)
@@ -93,18 +123,11 @@ function headersSize(lines: string): number {
 function writeHeaders(writer: Writer, lines: string): void {
   let start = 0
   for (let end = lines.indexOf(LINE_FEED); end !== -1; end = lines.indexOf(LINE_FEED, start)) {
-    writeText(writer, lines.slice(start, end))
+    writer.text(lines.slice(start, end))
     start = end + 1
   }
 }
 
 function textSize(text: string): number {
   return INT + Buffer.byteLength(text)
-}
-
-function writeText(writer: Writer, text: string): void {
-  const start = writer.at + INT
-  const size = writer.buffer.write(text, start)
-  writer.uint32(size)
-  writer.at = start + size
 }

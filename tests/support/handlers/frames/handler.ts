@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { Socket } from 'node:net'
-import { encode } from '../../../../protocol/codec.ts'
+import { frameOf } from '../../frames.ts'
 import type { FromWorker } from '../../../../protocol/messages.ts'
 
 interface Wish {
@@ -18,12 +18,12 @@ export async function handle(data: { body: Wish }[]): Promise<string[]> {
   const { type, n, size } = data[0]!.body
   const socket = workerSocket()
   for (let k = 0; k < n; k += 1)
-    if (!socket.write(encode(frameOf(type, id, `${k} ${'x\n'.repeat(size / 2)}`))))
+    if (!socket.write(frameOf(messageOf(type, id, `${k} ${'x\n'.repeat(size / 2)}`))))
       await once(socket, 'drain')
   return ['last']
 }
 
-function frameOf(type: Wish['type'], id: number, text: string): FromWorker {
+function messageOf(type: Wish['type'], id: number, text: string): FromWorker {
   if (type === 'log') return { type, level: 'info', message: text }
   if (type === 'failure') return { type, id, error: { code: 'INTERNAL', message: 'm', detail: text } }
   const dimensions = { ModelName: text, Level: text }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { Socket } from 'node:net'
 import type { Context } from '../../../../backend-worker/handler.ts'
 import { sendIntermediatePredictResponse } from '../../../../backend-worker/intermediate.ts'
-import { ITEM_FRAME_BYTES, writeItemFrame } from '../../../../protocol/item-frame.ts'
+import { frameOf } from '../../frames.ts'
 
 interface Wish {
   /** `fair`: awaits each send; `hasty`: awaits none; `raw`: writes to the worker's socket by itself. */
@@ -36,8 +36,7 @@ async function flood(id: number, n: number, item: Buffer): Promise<void> {
   // stdout and stderr are pipes to the frontend too, which have no address.
   const sockets = handles.filter((each): each is Socket => each instanceof Socket && !isStandard(each))
   const socket = sockets[0]!
-  const frame = Buffer.alloc(ITEM_FRAME_BYTES + item.byteLength)
-  writeItemFrame(frame, 0, id, item)
+  const frame = frameOf({ type: 'response', id, body: item, ts_stream_next: 'true' })
   for (let k = 1; k < n; k += 1) if (!socket.write(frame)) await once(socket, 'drain')
 }
 
