@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import {
   OpenAIError,
   type ChatCompletionRequest,
@@ -53,7 +54,7 @@ export function checkFields(operation: keyof typeof READ, request: Request): voi
   for (const [name, value] of Object.entries(request)) {
     if (READ[operation].includes(name) || value == null) continue
     if (name === 'best_of' && value === request['n']) continue
-    if (NEUTRAL.has(name) && JSON.stringify(value) === JSON.stringify(NEUTRAL.get(name))) continue
+    if (NEUTRAL.has(name) && isDeepStrictEqual(value, NEUTRAL.get(name))) continue
     throw new OpenAIError(`${name.slice(0, 80)} is not supported by this model`, 400, { param: name })
   }
 }

@@ -150,6 +150,7 @@ describe('a field', () => {
   test('is refused by completions and embeddings, too', async () => {
     for (const [path, body] of [
       ['/v1/completions', { prompt: 'a', suffix: 'b' }],
+      ['/v1/completions', { prompt: 'a', length_penalty: 1e20 }],
       ['/v1/completions', { prompt: 'a', messages: MESSAGES }],
       ['/v1/embeddings', { input: 'a', normalize: false }],
     ] as const) {
