@@ -16,7 +16,7 @@ const rooms = {
     './common/curl-lines.ts',
     './common/shown-setting.ts',
     './common/openapi.ts',
-    './common/duration.ts',
+    './console/format.ts',
   ],
   './protocol': ['./common'],
   './backend-worker': ['./common', './protocol', './handlers/openai-provider/handler.ts'],

@@ -1,5 +1,5 @@
 import { ServeError } from './errors.ts'
-import { MAX_NESTING } from './nesting.ts'
+import { MAX_NESTING } from './json.ts'
 
 /** What a key of an object counts: it takes as much time as five short strings. */
 const KEY_COST = 5

@@ -16,3 +16,45 @@ export function parseJson(text: string): unknown {
 export function unlessEmpty<T extends object>(fields: T): T | undefined {
   return Object.keys(fields).length === 0 ? undefined : fields
 }
+
+/** Maximum depth of objects and arrays in a client's JSON, where no other limit applies. */
+export const MAX_NESTING = 100
+
+/**
+ * Whether a JSON value exceeds the depth. JSON.parse accepts any depth, but JSON.stringify would overflow the
+ * stack.
+ */
+export function isNestedTooDeep(value: unknown, levels = MAX_NESTING): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (levels === 0) return true
+  // Without a function call or a copy for each of a million numbers.
+  for (const child of Array.isArray(value) ? (value as unknown[]) : Object.values(value)) {
+    if (typeof child === 'object' && child !== null && isNestedTooDeep(child, levels - 1)) return true
+  }
+  return false
+}
+
+/** The part of a zod issue that its text needs. */
+interface Issue {
+  readonly path: readonly PropertyKey[]
+  readonly message: string
+  readonly code?: string
+  readonly keys?: readonly string[]
+}
+
+/**
+ * One sentence on the first of zod's issues: `ts_metrics.gauge[0].name must be a string`, or
+ * `colour is not supported` for an unknown key.
+ * @param issues those of a failed parse; their messages begin with a verb
+ * @param root name of the value itself
+ */
+export function issueText([issue]: readonly Issue[], root: string): string {
+  const { path, message, code, keys } = issue!
+  if (code === 'unrecognized_keys') return `${placeOf([...path, ...keys!.slice(0, 1)])} is not supported`
+  return `${placeOf(path) || root} ${message}`
+}
+
+function placeOf(path: readonly PropertyKey[]): string {
+  const steps = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
+  return steps.join('').replace(/^\./, '')
+}

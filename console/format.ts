@@ -1,5 +1,3 @@
-import { durationText } from '../common/duration.ts'
-
 /** `1,234` or `56.7`: three digits at least, where there are some. */
 export function number(value: number): string {
   return value.toLocaleString('en', {
@@ -27,4 +25,13 @@ export function duration(ms: number | null | undefined): string {
 export function timeOfDay(time: string | number): string {
   const date = new Date(time)
   return Number.isNaN(date.getTime()) ? String(time) : date.toLocaleTimeString('en-GB')
+}
+
+/** A span of time as people read it: `3.2 ms`, `12 ms`, `3.4 s`, `5 min 12 s`, `2 h 5 min`. */
+function durationText(ms: number): string {
+  if (ms < 1_000) return `${Number(ms.toFixed(ms < 10 ? 1 : 0))} ms`
+  const seconds = ms / 1000
+  if (seconds < 60) return `${seconds.toFixed(1)} s`
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`
+  return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`
 }

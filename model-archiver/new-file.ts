@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { link, open, readdir, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { pathExists } from '../common/path-exists.ts'
-import { nameOnDisk } from '../common/put-in-place.ts'
+import { pathExists, nameOnDisk } from '../common/files.ts'
 import { removeAtExit } from './workspace.ts'
 
 const PART = /^\.download-[0-9a-f]{16}\.part$/

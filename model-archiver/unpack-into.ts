@@ -1,5 +1,5 @@
 import { ServeError } from '../common/errors.ts'
-import { freeBytes } from '../common/free-bytes.ts'
+import { freeBytes } from '../common/files.ts'
 import { type ArchiveIdentity, identifyArchive, type HashedFile } from './hashed-file.ts'
 import { UnpackBudget, type UnpackLimits } from './unpack-budget.ts'
 

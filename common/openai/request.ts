@@ -1,7 +1,6 @@
 import { ServeError } from '../errors.ts'
 import { parseBody } from '../exact-json.ts'
-import { isObject } from '../json.ts'
-import { isNestedTooDeep, MAX_NESTING } from '../nesting.ts'
+import { isObject, isNestedTooDeep, MAX_NESTING } from '../json.ts'
 import type { ChatCompletionRequest, CompletionRequest, EmbeddingsRequest } from './types.ts'
 import { Fields } from './fields.ts'
 import type { Operation } from './operations.ts'

@@ -1,7 +1,6 @@
 import { ServeError } from '../errors.ts'
 import { exactJson } from '../exact-json.ts'
-import { isObject } from '../json.ts'
-import { isNestedTooDeep, MAX_NESTING } from '../nesting.ts'
+import { isObject, isNestedTooDeep, MAX_NESTING } from '../json.ts'
 import { isDatatype, NUMERIC, type Datatype } from './datatypes.ts'
 
 export type Parameters = Readonly<Record<string, unknown>>

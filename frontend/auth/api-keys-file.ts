@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import type * as Yaml from 'yaml'
 import type * as Zod from 'zod/mini'
 import { ServeError } from '../../common/errors.ts'
-import { issueText } from '../../common/issue-text.ts'
+import { issueText } from '../../common/json.ts'
 import { type Grant, managesAll } from './named-principal.ts'
 import { SCOPES } from './principal.ts'
 

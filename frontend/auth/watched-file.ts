@@ -1,7 +1,7 @@
 import { constants, watch, type FSWatcher } from 'node:fs'
 import { open, realpath, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { fileStamp } from '../../common/file-stamp.ts'
+import { fileStamp } from '../../common/files.ts'
 
 /** A change is noticed within this time even where the system does not tell of it. */
 const LOOK_EVERY_MS = 500

@@ -2,7 +2,7 @@ import { lstat, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises
 import { resolve } from 'node:path'
 import { parseDocument } from 'yaml'
 import { ServeError } from '../../common/errors.ts'
-import { putInPlace } from '../../common/put-in-place.ts'
+import { putInPlace } from '../../common/files.ts'
 import { parseApiKeys, type ApiKeysFile } from '../auth/api-keys-file.ts'
 
 /** The keys file as the command changes it: JSON stays JSON, YAML keeps its comments outside of `keys`. */

@@ -2,8 +2,7 @@ import { createRequire } from 'node:module'
 import type * as Zod from 'zod/mini'
 import { isCredentialHeader } from '../../common/credential-headers.ts'
 import { ServeError } from '../../common/errors.ts'
-import { issueText } from '../../common/issue-text.ts'
-import { isObject } from '../../common/json.ts'
+import { issueText, isObject } from '../../common/json.ts'
 
 /** Weights between the versions of one model (docs/canary.md): what a client sets, and a snapshot keeps. */
 export interface TrafficSettings {

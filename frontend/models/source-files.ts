@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
-import { fileStamp } from '../../common/file-stamp.ts'
+import { fileStamp } from '../../common/files.ts'
 
 /** Deeper folders are not a model's; a link may lead back up. */
 const MAX_DEPTH = 32

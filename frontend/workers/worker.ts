@@ -1,5 +1,4 @@
-import { ServeError } from '../../common/errors.ts'
-import { isMachineFault } from '../../common/machine-fault.ts'
+import { ServeError, isMachineFault } from '../../common/errors.ts'
 import { startTimer } from '../../common/timer.ts'
 import type { FromWorker } from '../../protocol/messages.ts'
 import type { Job } from '../jobs/job.ts'

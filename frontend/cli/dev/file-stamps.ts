@@ -1,7 +1,7 @@
 import type { Dirent } from 'node:fs'
 import { opendir, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
-import { fileStamp } from '../../../common/file-stamp.ts'
+import { fileStamp } from '../../../common/files.ts'
 import { isScript } from '../../../model-archiver/handler-entry.ts'
 import { ARCHIVE_SUFFIX } from '../../../model-archiver/model-names.ts'
 import { KEY_FILE_NAME } from '../../auth/token-store.ts'

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { issueText } from '../../../common/issue-text.ts'
+import { issueText } from '../../../common/json.ts'
 
 const name = z.string('must be a non-empty string').regex(/\S/, 'must be a non-empty string')
 

@@ -1,4 +1,4 @@
-import { isMachineFault } from '../../../../common/machine-fault.ts'
+import { isMachineFault } from '../../../../common/errors.ts'
 import { missingInterpreter } from './missing.ts'
 import { probe, type Probe } from './probe.ts'
 

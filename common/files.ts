@@ -1,5 +1,28 @@
-import { open, rename } from 'node:fs/promises'
+import { access, statfs, open, rename } from 'node:fs/promises'
+import type { BigIntStats } from 'node:fs'
 import { dirname } from 'node:path'
+
+/** Whether there is anything at a path. Links are followed. */
+export function pathExists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  )
+}
+
+/** Bytes between two looks at the free space of the disk, while a file of unknown size grows. */
+export const LOOK_EVERY_BYTES = 16 * 1024 ** 2
+
+/** Free bytes of the disk of a folder. Excludes the space reserved for root. */
+export async function freeBytes(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder)
+  return bavail * bsize
+}
+
+/** What changes with every write of a file, and when another one takes its place. Costs no read. */
+export function fileStamp({ ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return [ino, size, mtimeNs, ctimeNs].join('-')
+}
 
 /**
  * Gives a file that is whole on the disk its name, also on the disk: after a loss of power the name has the
