@@ -200,9 +200,9 @@ function spawnCli(options: PlacedOptions): ChildProcess {
     grpc_inference_port: 0,
     grpc_management_port: 0,
     default_workers_per_model: 1,
-    // Tests look for lines of the server and of handlers; the other logs are in their files.
-    log_console: 'ts_log,model_log',
     ...options.config,
+    // Tests look for lines of the server and of handlers; the other logs are in their files.
+    log_console: options.config?.['log_console'] ?? 'ts_log,model_log',
   }
   const file = join(folder, 'config.properties')
   const lines = Object.entries(config).map(([key, value]) => `${key}=${value}\n`)
