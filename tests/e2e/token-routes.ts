@@ -121,6 +121,8 @@ const OPEN_PATHS = [
   '/api-description',
   '/console',
   '/console/play/api-description',
+  '/console/play/health',
+  '/health',
   '/metrics',
   TOKEN_PATH,
 ]
