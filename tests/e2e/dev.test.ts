@@ -337,7 +337,7 @@ test('a text of curl -d that is read as a form is explained, and one without a =
 test('the client of a handler that throws, or returns what nothing can send, reads what and where', async () => {
   save(
     `export const handle = ([request]) => {
-      if (request.body === 'item') return [1n]
+      if (request.body === 'item') return [() => 1]
       if (request.body === 'refuse') throw new PredictionException('not this', 400)
       return [request.none.text]
     }
