@@ -169,7 +169,7 @@ test('an address is limited before its token is looked at, whatever its keys may
 
 describe('every request counts against its address, however it ends', () => {
   const ENDS: [name: string, status: number, ...lines: string[]][] = [
-    ['a preflight', 200, 'OPTIONS /v1/models HTTP/1.1', 'Host: a', 'Origin: http://localhost'],
+    ['a method that is not allowed', 401, 'OPTIONS /v1/models HTTP/1.1', 'Host: a'],
     ['the API description', 200, 'OPTIONS / HTTP/1.1', 'Host: a'],
     ['a path that is malformed', 400, 'GET /% HTTP/1.1', 'Host: a', 'Authorization: Bearer free'],
     ['a path that is malformed, without a token', 400, 'GET /% HTTP/1.1', 'Host: a'],
@@ -213,9 +213,9 @@ describe('every request counts against its address, however it ends', () => {
   })
 })
 
-test('a key is counted for a preflight and for a path that is malformed, too', async () => {
+test('a key is counted for a wrong method and for a path that is malformed, too', async () => {
   for (const [method, path, status] of [
-    ['OPTIONS', '/v1/models', 200],
+    ['OPTIONS', '/v1/models', 405],
     ['GET', '/%', 400],
   ] as const) {
     const { rig } = await start({ slow: { requestsPerSecond: 0.1 } })
