@@ -82,7 +82,7 @@ export const DIFFERENCES: Rows = {
       const register = peer.rest('management', '/models', { headers: JSON_TYPE, body })
       return registered(peer, 'json', register, 'maxBatchDelay')
     },
-    'Queued requests of a model that is unregistered': 'tests/e2e/registration',
+    'Queued requests of a model that is unregistered': 'tests/e2e/shutdown',
     'A model that no worker can load': async (peer) => {
       await peer.post('/models?url=broken.mar&initial_workers=1&synchronous=false')
       const answer = await peer.rest('inference', '/predictions/broken', { body: 'x' })
@@ -222,7 +222,7 @@ export const DIFFERENCES: Rows = {
     'A `file://` URL': 'tests/model-archiver/locate',
     'Two downloads of one file at a time': 'tests/model-archiver/download',
     'Registering and downloading': 'tests/e2e/registration',
-    'A model of `--models` that cannot be read': 'tests/e2e/missing-model',
+    'A model of the start that cannot be loaded': 'tests/e2e/failed-at-start',
     'Empty JSON body of a register call': (peer) =>
       peer.rest('management', '/models', { headers: JSON_TYPE, body: '' }),
     '`describe`': async (peer) => {
@@ -311,7 +311,6 @@ export const DIFFERENCES: Rows = {
     'Label sets of a metric': 'tests/observe/metrics',
     'Invalid metrics.yaml': 'tests/observe/metrics-config',
     "Dimensions of a handler's metric": 'tests/observe/metrics',
-    'Access log and metric lines on the console': 'tests/e2e/log-files',
     'Access log of gRPC': 'tests/e2e/log-files',
     'A client disconnects before its response': 'tests/e2e/cancellation',
     'Rotated log files': 'tests/observe/log-file',
