@@ -13,7 +13,7 @@ test.each(FILE_KEYS.map((spec) => [spec.name, spec] as const))(
     // Its type reads it as it would from a file.
     const value = name.startsWith('enable_envvars') || name.startsWith('use_env') ? 'true' : 'said'
     const switches = { TS_ENABLE_ENVVARS_CONFIG: 'true', TS_USE_ENV_ALLOWED_URLS: 'true' }
-    const env = { ...switches, [variable!]: value }
+    const env = { ...switches, [variable]: value }
     const entry = collectEntries({ file: [], flags: [], env }, []).get(name)
     expect(entry).toEqual({ name, text: value, origin: `environment variable ${variable}` })
   },

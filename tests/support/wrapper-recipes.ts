@@ -2,7 +2,7 @@ import { dirname } from 'node:path'
 import { BLOCKS } from '../docs/blocks.ts'
 import { spawnSync } from './tools.ts'
 
-/** The wrapper of docs/worker-wrapper.md that begins with this program, with Node's folder where bubblewrap lacks it. */
+/** The recipe of docs/worker-wrapper.md for this program, with the folder of Node where it is not in /usr. */
 export function recipe(program: string): string {
   const line = blockWith(`worker_wrapper=${program}`).slice('worker_wrapper='.length).trim()
   const node = dirname(process.execPath)
