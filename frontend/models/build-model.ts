@@ -52,8 +52,11 @@ export interface Origin {
   /** URL that describe shows; default: the url of the request. */
   url?: string
   workflowNode?: NodeOrigin
-  /** Called with the name and the version, which it may make free. @throws ServeError CONFLICT */
-  claim?: (name: string, version: string) => void
+  /**
+   * Called with the name and the version, before and after its dependencies are installed. With `displaces`
+   * it may make them free. @throws ServeError CONFLICT
+   */
+  claim?: (name: string, version: string, displaces: boolean) => void
   /** Called when the registry has it. */
   added?: (model: Model) => void
 }

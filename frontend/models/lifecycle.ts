@@ -76,14 +76,15 @@ export class Lifecycle {
     })
     const { prepared, name, downloaded } = located
     try {
-      const claim = (): void => {
+      const claim = (displaces: boolean): void => {
         this.checkOpen()
-        origin.claim?.(name, prepared.version)
-        if (!replaces) this.#registry.checkFree(name, prepared.version)
+        origin.claim?.(name, prepared.version, displaces)
+        const isFree = replaces || (origin.claim !== undefined && !displaces)
+        if (!isFree) this.#registry.checkFree(name, prepared.version)
       }
-      claim()
+      claim(false)
       await this.#options.installDependencies?.(located, signal)
-      claim()
+      claim(true)
       const model = buildModel(request, located, origin, this.#options)
       if (!this.#registry.has(name, prepared.version)) this.#registry.add(model)
       origin.added?.(model)

@@ -116,7 +116,7 @@ export class StartupModels {
       ...{ place, name, version, restorable: entry, failure: undefined },
       origin: {
         ...{ trusted: true, atStartup: true, ...restored },
-        claim: (found, number) => this.#claim(own, found, number),
+        claim: (found, number, displaces) => this.#claim(own, found, number, displaces),
         added: (built) => this.#keepDefault(built, own),
       },
     }
@@ -169,15 +169,17 @@ export class StartupModels {
 
   /**
    * Gives a name and version to the first archive of the list that has them, whichever was read first.
+   * @param displaces whether a later one goes now
    * @throws ServeError CONFLICT
    */
-  #claim(wanted: StartupModel, name: string, version: string): void {
+  #claim(wanted: StartupModel, name: string, version: string, displaces: boolean): void {
     wanted.name = name
     wanted.version = version
     if (!this.#registry.has(name, version)) return
     const holder = this.#registry.get(name, version)
     const other = this.#origins.get(holder)
     if (other === undefined || other.place < wanted.place) throw twin(wanted, holder.url)
+    if (!displaces) return
     this.#registry.discard(holder)
     void this.#lifecycle.retire(holder, 'unloaded')
     this.unloaded.add(other)
