@@ -28,7 +28,7 @@ export const ERROR_CODES = [
   'DEFAULT_VERSION', // the default version cannot be removed while other versions exist
   'INVALID_MODEL', // the manifest or the model-config is not valid
   'INVALID_ARCHIVE', // the archive is broken, unsafe or exceeds a limit
-  'UNTRUSTED_ARCHIVE', // the archive has not the pinned hash, or not the signature that the server asks for
+  'UNTRUSTED_ARCHIVE', // the archive has not the pinned hash
   'DOWNLOAD_FAILED',
   'DEPENDENCIES_FAILED', // the Python packages of a model could not be installed
   // workflows

@@ -36,9 +36,7 @@ export function key(config: Fields, usual: string, env: NodeJS.ProcessEnv): stri
   const variable = text(config, 'api_key_variable')
   const value = ownValue(env, variable ?? usual)
   if (variable !== undefined && !value)
-    throw new Error(
-      `api_key_variable must name a variable that is set and that worker_env gives to workers, found ${variable}`,
-    )
+    throw new Error(`api_key_variable must name a variable that is set for the server, found ${variable}`)
   return value?.trim() || undefined
 }
 
