@@ -1,6 +1,7 @@
 import { join } from 'node:path'
-import { NODE_FOLDER, pythonFor } from './install.ts'
+import { folderOf, interpreterOf } from './install.ts'
 import { PROGRAMS } from './places.ts'
+import type { Program } from './programs.ts'
 import { execa } from '../support/tools.ts'
 
 const LIMIT_MS = 240_000
@@ -21,17 +22,36 @@ export interface Targets {
   readonly TRITON_TARGET: string
 }
 
+/** So that clients ask no other server: no tokenizers, prices, versions, statistics of use. */
+const OFFLINE = {
+  DO_NOT_TRACK: '1',
+  HAYSTACK_TELEMETRY_ENABLED: 'False',
+  HF_DATASETS_DISABLE_PROGRESS_BARS: '1',
+  HF_HUB_OFFLINE: '1',
+  LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+  PROMPTFOO_DISABLE_TELEMETRY: '1',
+  PROMPTFOO_DISABLE_UPDATE: '1',
+  TQDM_DISABLE: '1',
+}
+
 /**
  * Runs a client program in a process of its own, because the stubs of tritonclient, kserve and MLServer
  * conflict. It prints `ok NAME` or `FAILED NAME` per check, details indented, and `DONE`. A missing `DONE`,
  * or no check at all, is a failure too.
  */
-export async function runProgram(file: string, targets: Targets, counts: Counts): Promise<void> {
-  const command = file.endsWith('.py') ? pythonFor(file) : process.execPath
-  const running = execa(command, [join(PROGRAMS, file)], {
+export async function runProgram(program: Program, targets: Targets, counts: Counts): Promise<void> {
+  const { file, environment } = program
+  const folder = folderOf(environment.name)
+  const running = execa(interpreterOf(environment), [join(PROGRAMS, file)], {
     all: true,
     buffer: false,
-    env: { ...targets, NODE_FOLDER, PYTHONUNBUFFERED: '1', PYTHONDONTWRITEBYTECODE: '1' },
+    env: {
+      ...targets,
+      ...OFFLINE,
+      ENVIRONMENT: folder,
+      PYTHONUNBUFFERED: '1',
+      PYTHONDONTWRITEBYTECODE: '1',
+    },
     reject: false,
     stdin: 'ignore',
     timeout: LIMIT_MS,

@@ -1,34 +1,23 @@
 /**
- * Real clients against a running server: tritonclient, kserve's client, MLServer's own code, httpx-sse,
- * Seldon's tensors, OpenAI's clients for Python and Node, Vercel's AI SDK, and LangChain: `npm run
- * test:clients [-- PROGRAM...]`. They are installed into .build once. One line per check; ends with `N
+ * Real clients against a running server: `npm run test:clients [-- [--heavy] PROGRAM...]`. They are installed
+ * into .build once. One line per check; then the programs that were left out because they are heavy, and `N
  * passed, N failed`.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { parseArgs } from 'node:util'
 import { freePorts } from '../../examples/demo/free-ports.ts'
 import { DemoServer } from '../../examples/demo/server.ts'
 import { install } from './install.ts'
 import { runProgram, type Counts } from './program.ts'
+import { PROGRAMS, type Program } from './programs.ts'
 import { makeStore, STORE } from './store.ts'
 
-const PROGRAMS = [
-  'python/triton_http.py',
-  'python/triton_grpc.py',
-  'python/mlserver_grpc.py',
-  'python/mlserver_docs.py',
-  'python/kserve_client.py',
-  'python/sse.py',
-  'python/seldon.py',
-  'python/openai_client.py',
-  'node/openai_client.mjs',
-  'node/frameworks.mjs',
-]
 const START_LIMIT_MS = 120_000
 
-async function main(programs: string[], counts: Counts): Promise<void> {
-  await install()
+async function main(programs: readonly Program[], counts: Counts): Promise<void> {
+  for (const environment of new Set(programs.map((each) => each.environment))) await install(environment)
   const folder = await mkdtemp(join(tmpdir(), 'torchserve-ts-clients-'))
   try {
     const store = join(folder, 'store')
@@ -61,13 +50,18 @@ async function main(programs: string[], counts: Counts): Promise<void> {
 }
 
 const counts: Counts = { passed: 0, failed: 0 }
-const wanted = process.argv.slice(2)
-const programs = PROGRAMS.filter((each) => wanted.length === 0 || wanted.some((word) => each.includes(word)))
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { heavy: { type: 'boolean' } } })
+const wanted = PROGRAMS.filter(
+  ({ file }) => positionals.length === 0 || positionals.some((word) => file.includes(word)),
+)
+const programs = wanted.filter(({ heavy = false }) => values.heavy === true || !heavy)
 try {
   await main(programs, counts)
 } catch (error) {
   counts.failed += 1
   console.log(`FAILED the run: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
 }
+for (const { file } of wanted.filter((each) => !programs.includes(each)))
+  console.log(`left out ${file}: runs with --heavy`)
 console.log(`${counts.passed} passed, ${counts.failed} failed`)
 process.exitCode = counts.failed === 0 && counts.passed > 0 ? 0 : 1

@@ -4,8 +4,8 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-const { NODE_FOLDER, REST_URL } = process.env
-const { resolve } = createRequire(join(NODE_FOLDER, 'package.json'))
+const { ENVIRONMENT, REST_URL } = process.env
+const { resolve } = createRequire(join(ENVIRONMENT, 'package.json'))
 const load = async (name) => await import(pathToFileURL(resolve(name)).href)
 const { embedMany, generateObject, generateText, stepCountIs, streamObject, streamText, tool } =
   await load('ai')

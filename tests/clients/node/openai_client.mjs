@@ -4,8 +4,8 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-const { NODE_FOLDER, REST_URL } = process.env
-const found = createRequire(join(NODE_FOLDER, 'package.json')).resolve('openai')
+const { ENVIRONMENT, REST_URL } = process.env
+const found = createRequire(join(ENVIRONMENT, 'package.json')).resolve('openai')
 const { default: OpenAI } = await import(pathToFileURL(found).href)
 const client = new OpenAI({ baseURL: `${REST_URL}/v1`, apiKey: 'none', maxRetries: 0, timeout: 60_000 })
 const TEXT = 'one two three four five six'
