@@ -61,7 +61,7 @@ export class ResponseStream {
   #end: Uint8Array | ServeError | undefined
   #ended = false
   /** performance.now() of the last sign of life. */
-  #signAt = 0
+  #signAt = -Infinity
   #gone: Error | undefined
   #controller: AbortController | undefined
   #room: Promise<void> | undefined
