@@ -26,6 +26,9 @@ test.each([
   const store = join(folder, 'store')
   mkdirSync(store)
   writeFileSync(join(store, 'words.mar'), '')
+  const addresses = ['inference', 'management', 'metrics'].map((name) => `${name}_address=http://127.0.0.1:0`)
+  const ports = ['inference', 'management'].map((name) => `grpc_${name}_port=0`)
+  writeFileSync(join(folder, 'config.properties'), [...addresses, ...ports].join('\n'))
   const flags = ['--start', '--foreground', '--ncs', '--disable-token-auth', '--model-store', store]
   const env = { NODE_OPTIONS: '', TEMP: folder }
   const { exitCode, stderr } = await execa(process.execPath, [CLI, ...flags, '--models', name], {
