@@ -83,6 +83,8 @@ class BackgroundStart {
   readonly #status: Promise<number>
   #finish!: (status: number) => void
   #timer: NodeJS.Timeout | undefined
+  /** Its last report has come, and is being shown. */
+  #reported = false
   /** Why the start was aborted; the child's exit is awaited then. */
   #calledOff: string | undefined
 
@@ -126,6 +128,7 @@ class BackgroundStart {
       this.#limit(report.limitMs)
       return
     }
+    this.#reported = true
     // What the server wrote before the report is there: this turn or the next one reads it.
     await turn()
     await turn()
@@ -146,6 +149,7 @@ class BackgroundStart {
   }
 
   #died(code: number | null, signal: NodeJS.Signals | null): void {
+    if (this.#reported) return
     if (this.#calledOff !== undefined) {
       this.#failed(this.#calledOff)
       return
