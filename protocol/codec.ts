@@ -1,19 +1,6 @@
 import { Packr } from 'msgpackr'
 import { ServeError } from '../common/errors.ts'
-import {
-  AFTER,
-  FRAME,
-  flagsAt,
-  HEAD,
-  HEADER_BYTES,
-  idAt,
-  MORE,
-  NEXT,
-  readUint32,
-  STREAM,
-  typeAt,
-  writeUint32,
-} from './frame.ts'
+import { AFTER, FRAME, flagsAt, HEAD, HEADER_BYTES, idAt, MORE, NEXT, STREAM, typeAt } from './frame.ts'
 import {
   CANCEL_REASONS,
   type FromWorker,
@@ -27,6 +14,10 @@ import { isPredict, isResponseHead, MAPS, type Check } from './validate.ts'
 
 /** Plain maps without msgpackr's shared record structures, so that every frame can be decoded alone. */
 const packr = new Packr({ useRecords: false })
+
+/** Messages whose payload is one map, by direction. */
+const FROM_WORKER = ['ready', 'loaded', 'failure', 'withdrawn', 'log', 'metric'] as const
+const TO_WORKER = ['load', 'withdraw', 'sequenceEnd'] as const
 
 type MapMessage = Extract<ToWorker | FromWorker, { type: keyof typeof MAPS }>
 
@@ -76,28 +67,16 @@ export function decodeFromWorker(chunk: Buffer, from = 0, to = chunk.length): Fr
   if (type === FRAME.response) return decodeResponse(chunk, from, to)
   if (flags !== 0) throw unknown('flags', flags, type)
   switch (type) {
-    case FRAME.ready:
-      return decodeMap('ready', chunk, from, to)
-    case FRAME.loaded:
-      return decodeMap('loaded', chunk, from, to)
-    case FRAME.failure:
-      return decodeMap('failure', chunk, from, to)
     case FRAME.credit:
       return { type: 'taken', id, inputs: onlyUint32(chunk, from, to) }
     case FRAME.finished:
       return { type: 'finished', id }
     case FRAME.alive:
       return { type: 'alive', id }
-    case FRAME.withdrawn:
-      return decodeMap('withdrawn', chunk, from, to)
-    case FRAME.log:
-      return decodeMap('log', chunk, from, to)
-    case FRAME.metric:
-      return decodeMap('metric', chunk, from, to)
     case FRAME.pong:
       return { type: 'pong', nonce: id }
     default:
-      throw unknown('type', type)
+      return decodeMap(FROM_WORKER, type, chunk, from, to)
   }
 }
 
@@ -109,8 +88,6 @@ export function decodeToWorker(chunk: Buffer, from = 0, to = chunk.length): ToWo
   const known = type === FRAME.predict ? AFTER : type === FRAME.input ? MORE : 0
   if ((flags & ~known) !== 0) throw unknown('flags', flags, type)
   switch (type) {
-    case FRAME.load:
-      return decodeMap('load', chunk, from, to)
     case FRAME.predict:
       return decodePredict(chunk, from, to, (flags & AFTER) !== 0)
     case FRAME.credit:
@@ -124,16 +101,12 @@ export function decodeToWorker(chunk: Buffer, from = 0, to = chunk.length): ToWo
       if (reason === undefined) throw malformed('cancel')
       return { type: 'cancel', id, reason }
     }
-    case FRAME.withdraw:
-      return decodeMap('withdraw', chunk, from, to)
-    case FRAME.sequenceEnd:
-      return decodeMap('sequenceEnd', chunk, from, to)
     case FRAME.ping:
       return { type: 'ping', nonce: id }
     case FRAME.unload:
       return { type: 'unload' }
     default:
-      throw unknown('type', type)
+      return decodeMap(TO_WORKER, type, chunk, from, to)
   }
 }
 
@@ -155,7 +128,7 @@ function decodeResponse(chunk: Buffer, from: number, to: number): ResponseMessag
   let at = from + HEADER_BYTES
   let head: Partial<ResponseMessage> | undefined
   if ((flags & HEAD) !== 0) {
-    const end = at + 4 + (at + 4 > to ? 0 : readUint32(chunk, at))
+    const end = at + 4 + (at + 4 > to ? 0 : chunk.readUInt32BE(at))
     head = unpack('response', isResponseHead, chunk, at + 4, end, to) as Partial<ResponseMessage>
     at = end
   }
@@ -175,7 +148,7 @@ function encodePredict(outbox: Outbox, { requests, after }: PredictMessage): voi
       const size = data.length
       return contentType === undefined ? { name, size } : { name, contentType, size }
     })
-    return { ...request, parts }
+    return { ...defined({ ...request }), parts }
   })
   const map = packr.pack({ requests: heads })
   outbox.add(FRAME.predict, after === true ? AFTER : 0, 0, uint32(map.length), [map, ...bytes])
@@ -183,7 +156,7 @@ function encodePredict(outbox: Outbox, { requests, after }: PredictMessage): voi
 
 function decodePredict(chunk: Buffer, from: number, to: number, after: boolean): PredictMessage {
   const start = from + HEADER_BYTES + 4
-  let at = start > to ? to + 1 : start + readUint32(chunk, start - 4)
+  let at = start > to ? to + 1 : start + chunk.readUInt32BE(start - 4)
   const map = unpack('predict', isPredict, chunk, start, at, to) as { requests: Head[] }
   const requests = map.requests.map((head): PredictRequest => {
     const parts = head.parts.map(({ name, contentType, size }) => {
@@ -210,17 +183,17 @@ function encodeMap(outbox: Outbox, message: MapMessage): void {
 }
 
 function decodeMap<T extends MapMessage['type']>(
-  type: T,
+  known: readonly T[],
+  number: number,
   chunk: Buffer,
   from: number,
   to: number,
 ): Extract<MapMessage, { type: T }> {
+  const type = known.find((each) => FRAME[each] === number)
+  if (type === undefined) throw unknown('type', number)
   const fields = unpack(type, MAPS[type], chunk, from + HEADER_BYTES, to, to) as object
-  const id = idAt(chunk, from)
-  return (type === 'failure' ? { ...fields, type, id } : { ...fields, type }) as Extract<
-    MapMessage,
-    { type: T }
-  >
+  const id = type === 'failure' ? { id: idAt(chunk, from) } : undefined
+  return { ...fields, ...id, type } as Extract<MapMessage, { type: T }>
 }
 
 /** The map in bytes from..end, which must not be beyond `to`. */
@@ -245,15 +218,15 @@ function defined(fields: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }
 
-function uint32(value: number): Uint8Array {
-  const bytes = new Uint8Array(4)
-  writeUint32(bytes, 0, value)
+function uint32(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(4)
+  bytes.writeUInt32BE(value)
   return bytes
 }
 
 function onlyUint32(chunk: Buffer, from: number, to: number): number {
   if (to !== from + HEADER_BYTES + 4) throw malformed('credit')
-  return readUint32(chunk, to - 4)
+  return chunk.readUInt32BE(to - 4)
 }
 
 function malformed(type: string): ServeError {

@@ -48,17 +48,17 @@ export const AFTER = 1
 
 /** Writes a header at the position; `length` is the size of the payload. */
 export function writeHeader(
-  frame: Uint8Array,
+  frame: Buffer,
   at: number,
   length: number,
   type: FrameType,
   flags: number,
   id: number,
 ): void {
-  writeUint32(frame, at, length)
+  frame.writeUInt32BE(length, at)
   frame[at + TYPE_AT] = type
   frame[at + FLAGS_AT] = flags
-  writeUint32(frame, at + ID_AT, id)
+  frame.writeUInt32BE(id, at + ID_AT)
 }
 
 /** The type of the frame that begins at the position; it may be unknown. */
@@ -70,8 +70,8 @@ export function flagsAt(chunk: Uint8Array, at: number): number {
   return chunk[at + FLAGS_AT]!
 }
 
-export function idAt(chunk: Uint8Array, at: number): number {
-  return readUint32(chunk, at + ID_AT)
+export function idAt(chunk: Buffer, at: number): number {
+  return chunk.readUInt32BE(at + ID_AT)
 }
 
 /** One complete frame: the bytes from..to of a chunk, which begin with the header. */
@@ -150,19 +150,8 @@ export class FrameDecoder {
   }
 
   #lengthAt(chunk: Buffer, at: number): number {
-    const length = readUint32(chunk, at)
+    const length = chunk.readUInt32BE(at)
     if (length <= this.#maxFrameBytes) return length
     throw new ServeError('PROTOCOL', `A frame of ${length} bytes exceeds the limit of ${this.#maxFrameBytes}`)
   }
-}
-
-export function readUint32(bytes: Uint8Array, at: number): number {
-  return bytes[at]! * 0x1000000 + ((bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!)
-}
-
-export function writeUint32(bytes: Uint8Array, at: number, value: number): void {
-  bytes[at] = value >>> 24
-  bytes[at + 1] = value >>> 16
-  bytes[at + 2] = value >>> 8
-  bytes[at + 3] = value
 }

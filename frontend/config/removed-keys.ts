@@ -28,7 +28,7 @@ const PINS = {
   noEffect: 'has no effect: signatures of archives are not checked',
 }
 const COPY = 'copy archives into the model store, or register them by URL'
-const POLL = { advice: 'remove it', noEffect: 'has no effect: the server no longer polls workers' }
+const POLL = { advice: 'remove it', noEffect: 'has no effect: the server does not poll workers' }
 const UPLOADS = { advice: COPY, noEffect: `has no effect: ${COPY}` }
 
 const KEYS: readonly RemovedKey[] = [

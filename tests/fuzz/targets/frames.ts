@@ -22,6 +22,8 @@ const FROM_WORKER: FromWorker[] = [
   },
   { type: 'failure', id: 3, error: { code: 'HANDLER_FAILED', message: 'no' } },
   { type: 'finished', id: 1 },
+  { type: 'alive', id: 1 },
+  { type: 'withdrawn', ids: [1, 2] },
   { type: 'taken', id: 1, inputs: 2 },
   { type: 'log', level: 'info', message: 'hello' },
   {
@@ -51,6 +53,10 @@ const TO_WORKER: ToWorker[] = [
     ],
   },
   { type: 'cancel', id: 1, reason: 'timeout' },
+  { type: 'withdraw', ids: [1] },
+  { type: 'sequenceEnd', sequence: 's' },
+  { type: 'ping', nonce: 1 },
+  { type: 'unload' },
   { type: 'credit', id: 1, bytes: 5 },
   { type: 'input', id: 1, data: Buffer.from('x') },
 ]
@@ -85,16 +91,16 @@ function split(name: string, read: (input: Buffer, piece: number) => unknown[]):
 }
 
 const FIELDS = [
-  'type',
-  'response',
-  'id',
-  'body',
-  'ts_stream_next',
-  'true',
-  'headers',
-  'predict',
   'requests',
+  'method',
+  'requestId',
+  'headers',
   'parts',
+  'size',
+  'contentType',
+  'status',
+  'error',
+  'ids',
 ]
 
 /** The frames of a worker, which is as untrusted as its handler. */
