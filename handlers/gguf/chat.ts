@@ -38,7 +38,8 @@ export async function* chat(
   const choices = Array.from({ length: request.n ?? 1 }, (_, index) => {
     const sampling = chatSampling(request, defaults, prompt, rules, index)
     const pieces = engine.generate(tokens, sampling, signal)
-    return choice(index, pieces, new ChoiceReader(use, beginning, prompt.thinks), counts)
+    const reader = new ChoiceReader(use, beginning, prompt.thinks, request.parallel_tool_calls !== false)
+    return choice(index, pieces, reader, counts)
   })
   yield* merge(choices)
   const completion = counts.reduce((sum, count) => sum + count, 0)

@@ -30,14 +30,17 @@ export class ChoiceReader {
   /** The begin of a list before an object that may be a call. */
   #before = ''
   #calls = 0
+  readonly #maxCalls: number
   #end = new ObjectEnd()
   #scanned = 0
 
   /**
    * @param beginning start of the answer, already in the prompt
    * @param thinking whether the prompt ends with `<think>`
+   * @param parallel whether there may be several calls; only the first counts else
    */
-  constructor({ tools, forced }: ToolUse, beginning: string, thinking: boolean) {
+  constructor({ tools, forced }: ToolUse, beginning: string, thinking: boolean, parallel = true) {
+    this.#maxCalls = parallel ? MAX_CALLS : 1
     this.#tools = new Set(tools.map((tool) => tool.function.name))
     this.#announced = forced
     this.#beginning = beginning
@@ -162,7 +165,7 @@ export class ChoiceReader {
   }
 
   #isCall(name: string): boolean {
-    return this.#calls < MAX_CALLS && (this.#announced || this.#tools.has(name))
+    return this.#calls < this.#maxCalls && (this.#announced || this.#tools.has(name))
   }
 
   #call(deltas: ChatDelta[], name: string, values: string): void {

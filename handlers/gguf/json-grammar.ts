@@ -27,7 +27,6 @@ import {
   section,
   typesOf,
 } from './json-schema.ts'
-import { record } from './record.ts'
 
 const MAX_DEPTH = 64
 /** Schemas, and repetitions in their rules: a reference with keywords beside it is a copy. */
@@ -134,7 +133,7 @@ export class JsonGrammar {
     const properties = new Map(Object.entries(section(schema['properties'], `${at}.properties`)))
     const required = schema['required'] === undefined ? [] : names(schema['required'], `${at}.required`)
     const { additionalProperties: given, propertyNames: allowed } = schema
-    if (allowed !== undefined && !same({ ...record(allowed), type: 'string' }, { type: 'string' }))
+    if (allowed !== undefined && ![true, {}, { type: 'string' }].some((each) => same(allowed, each)))
       refuse(`${at}.propertyNames`, 'it is not supported')
     const more = given ?? schema['properties'] === undefined
     for (const name of required) {
@@ -225,7 +224,7 @@ function constants(schema: Schema, types: readonly string[] | undefined, at: str
   const isConst = Object.hasOwn(schema, 'const')
   const place = `${at}.${isConst ? 'const' : 'enum'}`
   const other = Object.keys(schema).find(
-    (key) => !['type', 'const', 'enum'].includes(key) && !isAnnotation(key),
+    (key) => !['type', isConst ? 'const' : 'enum'].includes(key) && !isAnnotation(key),
   )
   if (other !== undefined) refuse(`${at}.${other}`, 'it is not supported beside enum and const')
   const given = isConst ? [schema['const']] : schema['enum']

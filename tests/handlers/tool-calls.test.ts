@@ -13,10 +13,11 @@ const TOOLS = ['f', 'get_weather']
 /** What a client makes of an answer that comes in these parts. */
 function read(
   parts: readonly string[],
-  how: { cut?: boolean; forced?: boolean; thinks?: boolean } = {},
+  how: { cut?: boolean; forced?: boolean; thinks?: boolean; parallel?: boolean } = {},
 ): Seen {
   const tools = TOOLS.map((name) => ({ type: 'function' as const, function: { name } }))
-  const reader = new ChoiceReader({ tools, forced: how.forced ?? false }, '', how.thinks ?? false)
+  const use = { tools, forced: how.forced ?? false }
+  const reader = new ChoiceReader(use, '', how.thinks ?? false, how.parallel)
   const seen: Seen = { content: '', calls: [] }
   const deltas = [...parts.map((part) => reader.push(part)), reader.end('', how.cut ?? false)].flat()
   for (const { content, tool_calls: pieces = [] } of deltas) {
@@ -41,6 +42,11 @@ const CALL = '{"name": "f", "arguments": {"x": "}"}}'
 const F = { name: 'f', arguments: '{"x": "}"}' }
 
 describe('calls of tools', () => {
+  test('only the first counts where the request wants no parallel calls', () => {
+    expect(read([`${CALL}\n${CALL}`])).toEqual({ content: '', calls: [F, F] })
+    expect(read([`${CALL}\n${CALL}`], { parallel: false })).toEqual({ content: '', calls: [F] })
+  })
+
   test('come out whole, however the text is cut and whatever stands before and between them', () => {
     const call = fc.record({
       name: fc.constantFrom(...TOOLS),
