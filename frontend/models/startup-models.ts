@@ -232,7 +232,7 @@ export class StartupModels {
         const error = ServeError.from(thrown)
         if (stopping.aborted) return
         if (error.message !== wanted.failure?.reason) this.#fail(wanted, error)
-        this.#tryLater(wanted, Math.min(2 * pauseMs, LONGEST_PAUSE_MS))
+        if (error.code !== 'CONFLICT') this.#tryLater(wanted, Math.min(2 * pauseMs, LONGEST_PAUSE_MS))
       }
     }
     startTimer(() => void again(), pauseMs).unref()
