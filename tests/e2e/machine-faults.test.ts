@@ -60,7 +60,8 @@ const hasPrlimit = process.platform === 'linux' && spawnSync('prlimit', ['--vers
 const needsPrlimit = hasPrlimit ? test : test.skip
 
 needsPrlimit('without descriptors no worker starts, and all of them when there are some', async () => {
-  const { server } = await startWith({ models: [COUNT, OTHER] })
+  const server = await startServer({ models: [COUNT, OTHER] })
+  await server.ready('count')
   await server.ready('other')
   const running = stream(server, 'through', 200)
   await running.gotChunks(3)

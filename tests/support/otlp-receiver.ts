@@ -116,6 +116,11 @@ export class OtlpReceiver {
     }
   }
 
+  /** Waits until that many spans have come. */
+  async received(count: number): Promise<void> {
+    while (this.spans.length < count) await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+
   /** The spans of a trace whose request has ended, oldest parent first; waits for them. */
   async trace(isWanted: (span: ReceivedSpan) => boolean): Promise<readonly ReceivedSpan[]> {
     for (;;) {
