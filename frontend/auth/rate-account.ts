@@ -13,9 +13,8 @@ const AGAIN_MS = 1_000
 /** Bytes of open requests are counted at most this often, in milliseconds. */
 const SETTLE_MS = 50
 
-/** What one key or address has used of its limits. */
+/** What one key has used of its limits. */
 export class RateAccount {
-  readonly #whose: string
   #limits: RateLimits = {}
   #requests: RateBucket | undefined
   #bytes: RateBucket | undefined
@@ -23,11 +22,6 @@ export class RateAccount {
   /** Those whose bytes count. */
   readonly #metered = new Set<Metered>()
   #settledAt = -Infinity
-
-  /** `whose`, for messages: `this key`. */
-  constructor(whose: string) {
-    this.#whose = whose
-  }
 
   get isOpen(): boolean {
     return this.#open > 0
@@ -105,7 +99,7 @@ export class RateAccount {
 
   #refusal(what: string, waitMs: number): ServeError {
     const seconds = Math.max(1, Math.ceil(waitMs / 1_000))
-    const message = `Too many requests: ${this.#whose} may ${what}; try again in ${seconds} s`
+    const message = `Too many requests: this key may ${what}; try again in ${seconds} s`
     return new ServeError('RATE_LIMITED', message, { retryAfterMs: Math.ceil(waitMs) })
   }
 }

@@ -1,9 +1,8 @@
-import { groupOf } from '../../common/address-group.ts'
 import type { Principal, RateLimits } from './principal.ts'
 import { RateAccount, type Metered } from './rate-account.ts'
 import type { Settings } from '../config/settings.ts'
 
-/** Addresses, and callers, that are remembered; who was idle longest is forgotten first. */
+/** Callers that are remembered; the one that was idle longest is forgotten first. */
 const MAX_ACCOUNTS = 10_000
 /** Accounts with open requests that are passed over in the search for one to forget. */
 const MAX_PASSED_OVER = 16
@@ -11,8 +10,6 @@ const MAX_PASSED_OVER = 16
 type Caller = Pick<Principal, 'name' | 'kind' | 'limits'>
 
 export interface RateLimiterOptions {
-  /** Of each client address (IPv6: each /64 network). */
-  readonly address: RateLimits
   /** Of each caller with a key, token or certificate, where its own entry says nothing. */
   readonly key: RateLimits
   /** Milliseconds of a clock that never goes back. Default: performance.now. */
@@ -24,30 +21,22 @@ export interface Traffic {
   readonly bytes: number
 }
 
-/** Limits what each key and each address may use; all listeners share one. Its memory is bounded. */
+/** Limits what each key may use; all listeners share one. Its memory is bounded. */
 export class RateLimiter {
   readonly now: () => number
-  readonly #address: RateLimits | undefined
   readonly #key: RateLimits
   /** Limits by caller's own entry: one object for the same entry, so that an account sees a change. */
   readonly #merged = new WeakMap<RateLimits, RateLimits>()
-  readonly #addresses = new Map<string, RateAccount>()
   readonly #callers = new Map<string, RateAccount>()
 
-  constructor({ address, key, now = () => performance.now() }: RateLimiterOptions) {
-    this.#address = isLimit(address) ? address : undefined
+  constructor({ key, now = () => performance.now() }: RateLimiterOptions) {
     this.#key = key
     this.now = now
   }
 
   /** Accounts that are remembered. */
   get size(): number {
-    return this.#addresses.size + this.#callers.size
-  }
-
-  /** Whether addresses have limits. */
-  get limitsAddresses(): boolean {
-    return this.#address !== undefined
+    return this.#callers.size
   }
 
   /** Whether this caller has limits. */
@@ -55,17 +44,10 @@ export class RateLimiter {
     return caller.kind !== 'anonymous' && isLimit(this.#limitsOf(caller))
   }
 
-  /** The account of an address; undefined: it has no limit, or the client is on a Unix socket. */
-  addressAccount(address: string | undefined): RateAccount | undefined {
-    if (this.#address === undefined || address === undefined) return undefined
-    return this.#account(this.#addresses, groupOf(address), 'this address', this.#address)
-  }
-
   /** The account of a caller; undefined: it has no limit. */
   callerAccount(caller: Caller): RateAccount | undefined {
     if (!this.limits(caller)) return undefined
-    const id = `${caller.kind}:${caller.name}`
-    return this.#account(this.#callers, id, 'this key', this.#limitsOf(caller))
+    return this.#account(`${caller.kind}:${caller.name}`, this.#limitsOf(caller))
   }
 
   #limitsOf({ limits }: Caller): RateLimits {
@@ -84,11 +66,12 @@ export class RateLimiter {
   }
 
   /** An account that was found becomes the newest. */
-  #account(accounts: Map<string, RateAccount>, id: string, whose: string, limits: RateLimits): RateAccount {
+  #account(id: string, limits: RateLimits): RateAccount {
+    const accounts = this.#callers
     let account = accounts.get(id)
     if (account === undefined) {
       if (accounts.size >= MAX_ACCOUNTS) forgetOne(accounts)
-      account = new RateAccount(whose)
+      account = new RateAccount()
     } else {
       accounts.delete(id)
     }
@@ -98,13 +81,11 @@ export class RateLimiter {
   }
 }
 
-/** What one request uses of the limits of its address and its caller. */
+/** What one request uses of the limits of its caller. */
 export class Visit implements Metered {
   readonly #limiter: RateLimiter
   readonly #traffic: Traffic
-  #address: RateAccount | undefined
   #caller: RateAccount | undefined
-  #knowsAddress = false
   #knowsCaller = false
   #settled = 0
   #over = false
@@ -116,42 +97,32 @@ export class Visit implements Metered {
 
   /** Whether it has to be told when the request ends. */
   get counts(): boolean {
-    return this.#address !== undefined || this.#caller !== undefined
-  }
-
-  /** Only the first call counts. @throws ServeError RATE_LIMITED */
-  from(address: string | undefined): void {
-    if (this.#knowsAddress) return
-    const account = this.#limiter.addressAccount(address)
-    this.#enter(account)
-    this.#address = account
-    this.#knowsAddress = true
+    return this.#caller !== undefined
   }
 
   /** Only the first call counts. @throws ServeError RATE_LIMITED */
   by(caller: Caller): void {
     if (this.#knowsCaller) return
     const account = this.#limiter.callerAccount(caller)
-    this.#enter(account)
-    this.#caller = account
+    if (account !== undefined) {
+      const now = this.#limiter.now()
+      account.check(now)
+      account.enter(this, now)
+      this.#caller = account
+    }
     this.#knowsCaller = true
   }
 
   /** One more request within this one, as a message of a stream is. @throws ServeError RATE_LIMITED */
   another(): void {
-    const now = this.#limiter.now()
-    this.#address?.another(now)
-    this.#caller?.another(now)
+    this.#caller?.another(this.#limiter.now())
   }
 
   settle(): void {
     const { bytes } = this.#traffic
     const moved = bytes - this.#settled
     this.#settled = bytes
-    if (moved === 0) return
-    const now = this.#limiter.now()
-    this.#address?.spendBytes(moved, now)
-    this.#caller?.spendBytes(moved, now)
+    if (moved !== 0) this.#caller?.spendBytes(moved, this.#limiter.now())
   }
 
   /** The request is over. */
@@ -159,20 +130,12 @@ export class Visit implements Metered {
     if (this.#over) return
     this.#over = true
     this.settle()
-    this.#address?.leave(this)
     this.#caller?.leave(this)
   }
 
   /** What OpenAI's clients read of what is left. */
   headers(): string[] {
-    return (this.#caller ?? this.#address)?.headers(this.#limiter.now()) ?? []
-  }
-
-  #enter(account: RateAccount | undefined): void {
-    if (account === undefined) return
-    const now = this.#limiter.now()
-    account.check(now)
-    account.enter(this, now)
+    return this.#caller?.headers(this.#limiter.now()) ?? []
   }
 }
 
@@ -193,18 +156,10 @@ function forgetOne(accounts: Map<string, RateAccount>): void {
 
 /** Undefined: nothing is limited. Keys of a file may have limits, now or after a change. */
 export function limiterOf(settings: Settings): RateLimiter | undefined {
-  const limits = {
-    address: {
-      requestsPerSecond: settings.addressRequestsPerSecond,
-      concurrentStreams: settings.addressConcurrentStreams,
-      bytesPerSecond: settings.addressBytesPerSecond,
-    },
-    key: {
-      requestsPerSecond: settings.keyRequestsPerSecond,
-      concurrentStreams: settings.keyConcurrentStreams,
-      bytesPerSecond: settings.keyBytesPerSecond,
-    },
+  const key = {
+    requestsPerSecond: settings.keyRequestsPerSecond,
+    concurrentStreams: settings.keyConcurrentStreams,
+    bytesPerSecond: settings.keyBytesPerSecond,
   }
-  const isLimited = Object.values(limits).some((each) => Object.values(each).some((limit) => limit > 0))
-  return isLimited || settings.apiKeysFile !== undefined ? new RateLimiter(limits) : undefined
+  return isLimit(key) || settings.apiKeysFile !== undefined ? new RateLimiter({ key }) : undefined
 }

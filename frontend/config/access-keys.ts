@@ -74,21 +74,6 @@ export const LIMIT_KEYS = {
     '0',
     'Bytes of requests and responses that each key may move in a second; 0: no limit.',
   ),
-  addressRequestsPerSecond: ours(
-    PER_SECOND,
-    '0',
-    'The same as key_requests_per_second for each client address (IPv6: each /64 network), with a token or without. Behind a proxy, all clients have its address.',
-  ),
-  addressConcurrentStreams: ours(
-    integer(0, INT_MAX),
-    '0',
-    'The same as key_concurrent_streams for each client address.',
-  ),
-  addressBytesPerSecond: ours(
-    integer(0, INT_MAX),
-    '0',
-    'The same as key_bytes_per_second for each client address.',
-  ),
   metricsRequireToken: ours(
     BOOLEAN,
     'false',

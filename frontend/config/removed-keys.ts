@@ -18,6 +18,7 @@ interface RemovedKey {
 
 const ANY = /.*/s
 const NONE = /(?!)/
+const ZERO = /^0+(\.0*)?$/
 
 const WRAPPER = {
   advice: 'confine workers with worker_wrapper (docs/worker-wrapper.md)',
@@ -29,6 +30,10 @@ const PINS = {
 }
 const COPY = 'copy archives into the model store, or register them by URL'
 const POLL = { advice: 'remove it', noEffect: 'has no effect: the server does not poll workers' }
+const BY_ADDRESS = {
+  advice: 'limit clients by address in a proxy, and keys with the key_... limits (docs/security.md)',
+  noEffect: 'has no effect: the server has no limits by address',
+}
 const UPLOADS = { advice: COPY, noEffect: `has no effect: ${COPY}` }
 
 const KEYS: readonly RemovedKey[] = [
@@ -47,6 +52,9 @@ const KEYS: readonly RemovedKey[] = [
   { name: 'archive_signers_file', loosened: NONE, ...PINS },
   { name: 'enable_archive_upload', loosened: ANY, ...UPLOADS },
   { name: 'busy_poll_microseconds', loosened: ANY, ...POLL },
+  { name: 'address_requests_per_second', loosened: ZERO, ...BY_ADDRESS },
+  { name: 'address_concurrent_streams', loosened: ZERO, ...BY_ADDRESS },
+  { name: 'address_bytes_per_second', loosened: ZERO, ...BY_ADDRESS },
 ]
 
 export const REMOVED_KEYS: ReadonlyMap<string, RemovedKey> = new Map(

@@ -19,8 +19,16 @@ test.each(['require_signed_archives=true', 'archive_signers_file=/etc/signers'])
 test.each([
   ['require_signed_archives=false', 'signatures of archives are not checked'],
   ['enable_archive_upload=true', 'copy archives into the model store, or register them by URL'],
+  ['address_requests_per_second=0', 'the server has no limits by address'],
   ['enable_archive_upload=false', 'copy archives into the model store, or register them by URL'],
 ])('%s has no effect, and what takes its place is told', (line, why) => {
   const { warnings } = settingsOf({ file: line })
   expect(warnings).toEqual([`config.properties:1: ${line.split('=')[0]} has no effect: ${why}`])
+})
+
+test('a limit by address is refused, and what takes its place is told', () => {
+  expect(configError(() => settingsOf({ file: 'address_concurrent_streams=4' }))).toBe(
+    'config.properties:1: address_concurrent_streams=4 is not supported: limit clients by address in a proxy, ' +
+      'and keys with the key_... limits (docs/security.md)',
+  )
 })

@@ -81,7 +81,7 @@ test('each management call over REST has a line: who, what, outcome, and no secr
 test('loading over V2, making a token, wrong tokens and limits have lines', async () => {
   const { audit, take } = auditLog()
   const authorizer = namedCallers({ ci: undefined, slow: { requestsPerSecond: 0.1 } })
-  const limiter = new RateLimiter({ address: {}, key: {} })
+  const limiter = new RateLimiter({ key: {} })
   const rig = await startRig(createInferenceApp, { audit, authorizer, limiter })
   await ask(rig, '/v2/repository/models/m/load', as('ci', 'POST'))
   expect(take()).toMatchObject([

@@ -1,4 +1,4 @@
-import { status as Status, Metadata } from '@grpc/grpc-js'
+import { type Metadata, status as Status } from '@grpc/grpc-js'
 import { afterEach, expect, test } from '@jest/globals'
 import type { RateLimits } from '../../frontend/auth/principal.ts'
 import { RateLimiter } from '../../frontend/auth/rate-limiter.ts'
@@ -21,9 +21,9 @@ afterEach(async () => {
   await grpc.close()
 })
 
-async function start(callers: Record<string, RateLimits | undefined>, address: RateLimits = {}) {
+async function start(callers: Record<string, RateLimits | undefined>) {
   const clock = { now: 0 }
-  const limiter = new RateLimiter({ address, key: {}, now: () => clock.now })
+  const limiter = new RateLimiter({ key: {}, now: () => clock.now })
   const settings = { tritonGrpcPort: 0, openInferenceGrpcPort: 0 }
   grpc = await startGrpc(settings, { authorizer: namedCallers(callers), limiter })
   return clock
@@ -176,37 +176,3 @@ test('reflection can ask for the token of its listener; health never does', asyn
   }
   expect(await ask('/grpc.health.v1.Health/Check')).toBe(Status.OK)
 })
-
-test('every call counts against its address, however it ends', async () => {
-  const rpcs: [rpc: string, code: number, metadata?: Metadata][] = [
-    ['/none.Service/None', Status.UNIMPLEMENTED],
-    [PING, Status.PERMISSION_DENIED],
-    [PING, Status.RESOURCE_EXHAUSTED, large()],
-  ]
-  for (const [rpc, code, metadata] of rpcs) {
-    await start({ free: undefined }, { requestsPerSecond: 0.1 })
-    const asItIs = (bytes: Buffer): Buffer => bytes
-    const once = (): Promise<unknown> =>
-      new Promise((resolve, reject) => {
-        const answered = (error: Error | null): void => (error === null ? resolve(undefined) : reject(error))
-        const given = metadata ?? new Metadata()
-        grpc.inference.makeUnaryRequest(rpc, asItIs, asItIs, Buffer.alloc(0), given, answered)
-      })
-    expect([rpc, await outcome(once())]).toEqual([
-      rpc,
-      expect.objectContaining({ code, retryAfter: undefined }),
-    ])
-    expect([rpc, await outcome(once())]).toEqual([rpc, REFUSED])
-    expect(await outcome(predict('free'))).toEqual(REFUSED)
-    await grpc.close()
-  }
-})
-
-const PING = '/org.pytorch.serve.grpc.inference.InferenceAPIsService/Ping'
-
-/** More than grpc_max_metadata_size. */
-function large(): Metadata {
-  const metadata = new Metadata()
-  for (let i = 0; i < 3; i++) metadata.add(`x-${i}`, 'x'.repeat(7_000))
-  return metadata
-}

@@ -1,30 +1,20 @@
-import { describe, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import type { RateLimits } from '../../frontend/auth/principal.ts'
 import { RateLimiter } from '../../frontend/auth/rate-limiter.ts'
-import {
-  createInferenceApp,
-  createManagementApp,
-  createMetricsApp,
-} from '../../frontend/dialects/rest-apps.ts'
+import { createInferenceApp, createManagementApp } from '../../frontend/dialects/rest-apps.ts'
 import { ask, startRig, Wire, type Answer, type Rig } from '../support/http/rig.ts'
 import { namedCallers } from '../support/named-callers.ts'
 
-const NONE: RateLimits = {}
-
 /** A listener whose clock stands still until the test moves it; every model answers at once. */
-async function start(
-  callers: Record<string, RateLimits | undefined>,
-  address = NONE,
-  create = createInferenceApp,
-) {
+async function start(callers: Record<string, RateLimits | undefined>, create = createInferenceApp) {
   const clock = { now: 0 }
-  const limiter = new RateLimiter({ address, key: NONE, now: () => clock.now })
+  const limiter = new RateLimiter({ key: {}, now: () => clock.now })
   const rig = await startRig(create, { limiter, authorizer: namedCallers(callers) })
   rig.models.onJob = (job) => {
     rig.models.start(job)
     job.respond({ body: Buffer.from('ok'), status: 200, headers: {} })
   }
-  return { clock, limiter, rig }
+  return { clock, rig }
 }
 
 function as(name: string, body?: string): RequestInit {
@@ -54,7 +44,7 @@ test('each dialect refuses with 429 and Retry-After in its own form', async () =
   expect(headers.get('retry-after-ms')).toBe('10000')
   expect(headers.get('x-should-retry')).toBeNull()
   expect(headers.get('x-content-type-options')).toBe('nosniff')
-  const management = await start({ slow: { requestsPerSecond: 0.1 } }, NONE, createManagementApp)
+  const management = await start({ slow: { requestsPerSecond: 0.1 } }, createManagementApp)
   expect((await ask(management.rig, '/models', as('slow'))).status).toBe(200)
   expect((await ask(management.rig, '/models', as('slow'))).json()).toEqual(torchserve)
 })
@@ -155,62 +145,6 @@ test('an upload in chunks counts too, and so does a connection that several keys
   wire.send(sent('a') + chunked)
   expect(await wire.until('ok')).toContain('200 ')
   expect((await predict(rig, 'a')).status).toBe(429)
-})
-
-test('an address is limited before its token is looked at, whatever its keys may do', async () => {
-  const { rig, clock } = await start({ free: undefined }, { requestsPerSecond: 3 })
-  const statuses: number[] = []
-  for (const name of ['free', 'wrong', 'wrong', 'wrong', 'free'])
-    statuses.push((await predict(rig, name)).status)
-  expect(statuses).toEqual([200, 400, 400, 429, 429])
-  clock.now += 400
-  expect((await predict(rig, 'free')).status).toBe(200)
-})
-
-describe('every request counts against its address, however it ends', () => {
-  const ENDS: [name: string, status: number, ...lines: string[]][] = [
-    ['a method that is not allowed', 401, 'OPTIONS /v1/models HTTP/1.1', 'Host: a'],
-    ['the API description', 200, 'OPTIONS / HTTP/1.1', 'Host: a'],
-    ['a path that is malformed', 400, 'GET /% HTTP/1.1', 'Host: a', 'Authorization: Bearer free'],
-    ['a path that is malformed, without a token', 400, 'GET /% HTTP/1.1', 'Host: a'],
-    ['a path that nobody knows', 404, 'GET /none HTTP/1.1', 'Host: a', 'Authorization: Bearer free'],
-    ['a foreign page', 403, 'GET /ping HTTP/1.1', 'Host: a', 'Origin: http://evil.example'],
-    ['no host', 400, 'GET /ping HTTP/1.1'],
-    ['two hosts', 400, 'GET /ping HTTP/1.1', 'Host: a', 'Host: b'],
-    ['a body that is too large', 413, 'POST /ping HTTP/1.1', 'Host: a', 'Content-Length: 999999'],
-    ['an expectation that is not known', 417, 'GET /ping HTTP/1.1', 'Host: a', 'Expect: more'],
-  ]
-
-  test.each(ENDS)('%s', async (_name, status, ...lines) => {
-    const { rig, limiter } = await start({ free: undefined }, { requestsPerSecond: 1 })
-    const send = async (): Promise<number> => {
-      const wire = new Wire(rig.listener.port).send([...lines, 'Connection: close', '', ''].join('\r\n'))
-      return Number((await wire.rest()).slice(9, 12))
-    }
-    expect(await send()).toBe(status)
-    expect(limiter.addressAccount('127.0.0.1')!.isOpen).toBe(false)
-    expect(await send()).toBe(429)
-    expect((await predict(rig, 'free')).status).toBe(429)
-  })
-
-  test('each API refuses in its own form', async () => {
-    const { rig } = await start({ free: undefined }, { requestsPerSecond: 0.1 })
-    expect((await predict(rig, 'free')).status).toBe(200)
-    const bodies = await Promise.all(
-      ['/ping', '/v2/health/live', '/v1/models', '/%'].map(async (path) => (await ask(rig, path)).json()),
-    )
-    expect(bodies).toEqual([
-      expect.objectContaining({ type: 'TooManyRequestsException' }),
-      { error: expect.stringContaining('this address') },
-      { error: expect.objectContaining({ code: 'rate_limit_exceeded' }) },
-      expect.objectContaining({ type: 'TooManyRequestsException' }),
-    ])
-  })
-
-  test('the metrics page without a token has no limit', async () => {
-    const { rig } = await start({}, { requestsPerSecond: 1 }, createMetricsApp)
-    for (let i = 0; i < 3; i++) expect((await ask(rig, '/metrics')).status).toBe(200)
-  })
 })
 
 test('a key is counted for a wrong method and for a path that is malformed, too', async () => {

@@ -10,7 +10,7 @@ import { Decompressor } from './decompressor.ts'
 import { type CallError, retryMetadata } from './call-error.ts'
 import { closeWhenSent } from './close-when-sent.ts'
 import { traceCall } from './call-trace.ts'
-import { type Arrival, CallerCheck, type CallerCheckOptions, LET_IN, type LetIn } from './caller-check.ts'
+import { CallerCheck, type CallerCheckOptions, LET_IN, type LetIn } from './caller-check.ts'
 import { setCaller } from './caller.ts'
 import { Connection } from './connection.ts'
 import { CALL_BYTES, connectionBytes, listenerBytes, metadataBytesOf } from './limits.ts'
@@ -117,16 +117,9 @@ export class CallGate {
   ): void {
     const { session } = stream
     if (session === undefined) return
-    const path = headers[':path'] ?? ''
-    const connection = this.#connectionOf(session)
-    const arrival = this.#callers.arrive(this.#rpcs.get(path), stream, headers, connection.client)
-    if (arrival !== undefined && 'code' in arrival) {
-      this.#refuse(stream, path, arrival, connection)
-      return
-    }
     const work = this.#options.authorizer.prepare?.(headers.authorization, session.socket)
     if (work === undefined) {
-      this.#take(doors, stream, headers, flags, rawHeaders, arrival)
+      this.#take(doors, stream, headers, flags, rawHeaders)
       return
     }
     // Nothing of it is read meanwhile, and a client that leaves is no error.
@@ -134,7 +127,7 @@ export class CallGate {
     stream.on('error', ignore)
     void work.then(() => {
       stream.off('error', ignore)
-      this.#take(doors, stream, headers, flags, rawHeaders, arrival)
+      this.#take(doors, stream, headers, flags, rawHeaders)
     })
   }
 
@@ -144,7 +137,6 @@ export class CallGate {
     headers: IncomingHttpHeaders,
     flags: number,
     rawHeaders: readonly string[],
-    arrival: Arrival,
   ): void {
     const session = stream.session
     if (session === undefined || stream.destroyed) return
@@ -162,7 +154,7 @@ export class CallGate {
     const metadataBytes = metadataBytesOf(rawHeaders)
     const caller = repeatsToken(rawHeaders)
       ? TWO_TOKENS
-      : this.#callerOf(rpc, headers, metadataBytes, connection, arrival)
+      : this.#callerOf(rpc, stream, headers, metadataBytes, connection)
     if ('code' in caller) {
       this.#refuse(stream, path, caller, connection)
       return
@@ -190,10 +182,10 @@ export class CallGate {
   /** Who makes the call; its room is taken then. Or why it is refused. */
   #callerOf(
     rpc: GatedRpc,
+    stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     metadataBytes: number,
     connection: Connection,
-    arrival: Arrival,
   ): LetIn | CallError {
     const { limits } = this.#options
     if (metadataBytes > limits.grpcMaxMetadataSize) {
@@ -202,7 +194,7 @@ export class CallGate {
     }
     let caller: LetIn = LET_IN
     if (rpc.token !== undefined) {
-      const found = this.#callers.check(rpc, rpc.token, headers, connection.client, arrival)
+      const found = this.#callers.check(rpc, rpc.token, stream, headers, connection.client)
       if ('code' in found) return found
       caller = found
       this.#accept(connection)

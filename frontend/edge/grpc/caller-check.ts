@@ -5,7 +5,7 @@ import { NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
 import { type RateLimiter, Visit } from '../../auth/rate-limiter.ts'
 import { type AuditLog, refusalOf } from '../../observe/logs/audit-log.ts'
 import type { Refusals } from '../../observe/metrics/refusals.ts'
-import { type CallError, commonError } from './call-error.ts'
+import type { CallError } from './call-error.ts'
 import type { Rpc } from './service.ts'
 
 /** Bytes of the messages of one call, as they are on the wire. Only for calls that have a limit. */
@@ -33,10 +33,7 @@ export interface CallerCheckOptions {
   readonly refusals: Pick<Refusals, 'count'> | undefined
 }
 
-/** What a call uses of limits before anybody has looked at it; undefined: there are none. */
-export type Arrival = Pick<LetIn, 'visit' | 'traffic'> | undefined
-
-/** Finds out who makes a call, and counts it against the limits of its address and its caller. */
+/** Finds out who makes a call, and counts it against the limits of its caller. */
 export class CallerCheck {
   readonly #options: CallerCheckOptions
 
@@ -44,41 +41,22 @@ export class CallerCheck {
     this.#options = options
   }
 
-  /**
-   * Counts a new call against the limits of its address, whatever becomes of it: also one of an rpc that
-   * nobody knows (undefined). Rpcs that ask for no token have no limits. Or why it is refused.
-   */
-  arrive(
-    rpc: Rpc | undefined,
-    stream: ServerHttp2Stream,
-    headers: IncomingHttpHeaders,
-    client: Client,
-  ): Arrival | CallError {
-    const { limiter } = this.#options
-    if (limiter === undefined || (rpc !== undefined && rpc.token === undefined)) return undefined
-    const traffic = new CallTraffic()
-    const visit = new Visit(limiter, traffic)
-    stream.once('close', () => visit.end())
-    try {
-      visit.from(client.remoteAddress)
-      return { visit, traffic }
-    } catch (thrown) {
-      return this.#refusal(rpc, headers, client, ServeError.from(thrown))
-    }
-  }
-
   /** Who makes a call that asks for a token; or why it is refused. */
   check(
     rpc: Rpc,
     scope: Scope,
+    stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     client: Client,
-    arrival: Arrival,
   ): LetIn | CallError {
+    const { authorizer, limiter } = this.#options
     try {
-      const principal = this.#options.authorizer.check(scope, headers.authorization, client)
-      arrival?.visit?.by(principal)
-      const { visit, traffic } = arrival?.visit?.counts ? arrival : NO_LIMITS
+      const principal = authorizer.check(scope, headers.authorization, client)
+      if (limiter?.limits(principal) !== true) return { principal, visit: undefined, traffic: undefined }
+      const traffic = new CallTraffic()
+      const visit = new Visit(limiter, traffic)
+      visit.by(principal)
+      stream.once('close', () => visit.end())
       return { principal, visit, traffic }
     } catch (thrown) {
       return this.#refusal(rpc, headers, client, ServeError.from(thrown))
@@ -86,8 +64,8 @@ export class CallerCheck {
   }
 
   /** Metrics and the audit log tell it. */
-  #refusal(rpc: Rpc | undefined, headers: IncomingHttpHeaders, client: Client, error: ServeError): CallError {
-    const answer = (rpc?.toCallError ?? commonError)(error)
+  #refusal(rpc: Rpc, headers: IncomingHttpHeaders, client: Client, error: ServeError): CallError {
+    const answer = rpc.toCallError(error)
     this.#options.refusals?.count(error, headers.authorization)
     this.#options.audit?.write({
       ...refusalOf(error, headers.authorization),
@@ -99,5 +77,3 @@ export class CallerCheck {
     return { ...answer, retryAfterMs: error.retryAfterMs }
   }
 }
-
-const NO_LIMITS = { visit: undefined, traffic: undefined }

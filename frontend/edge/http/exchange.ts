@@ -63,21 +63,11 @@ export class Exchange implements Traffic, Sender {
   }
 
   /**
-   * What every request must pass before anything is decided by its path or its token: it counts against the
-   * limits of its address, however it ends.
-   * @throws ServeError RATE_LIMITED, INVALID_ARGUMENT, FOREIGN_PAGE
+   * Checks that every request must pass before anything is decided by its path or its token.
+   * @throws ServeError INVALID_ARGUMENT, FOREIGN_PAGE
    */
   arrive(): void {
     const { state, req, target } = this
-    const { limiter } = state
-    if (limiter?.limitsAddresses && !state.isUnlimited) {
-      try {
-        this.#begin(limiter).from(req.socket.remoteAddress)
-      } catch (thrown) {
-        this.#tellRefusal(ServeError.from(thrown))
-        throw thrown
-      }
-    }
     checkHead(req)
     state.pages.check(req.headers, target.authority, this.connection, opensPage(req, target.segments))
   }

@@ -97,8 +97,6 @@ export interface RestState extends Omit<RestDeps, keyof Operations> {
   readonly listener: ListenerKind
   readonly errors: ListenerErrors
   readonly pages: PageCheck
-  /** What needs no token here has no limits either: the metrics page shows what a flood does. */
-  readonly isUnlimited: boolean
   /** The server stops: new requests are refused, and connections are not kept. */
   draining: boolean
   /** The log has said once that curl sends a form. */
@@ -129,7 +127,6 @@ export function createState(
     listener,
     errors,
     pages,
-    isUnlimited: listener === 'metrics' && !deps.settings.metricsRequireToken,
     draining: false,
     formExplained: false,
     routes,
