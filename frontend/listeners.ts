@@ -15,8 +15,7 @@ import {
 import type { RestDialect } from './dialects/rest-dialect.ts'
 import type { RestApp } from './edge/http/app.ts'
 import { servesManagement } from './edge/http/listener-kind.ts'
-import { ConnectionPools } from './edge/connection-plan.ts'
-import { CutWarnings } from './edge/cut-warnings.ts'
+import { Admission } from './edge/admission/admission.ts'
 import { HeldBytes } from './edge/held-bytes.ts'
 import type { RestDeps } from './edge/http/rest-state.ts'
 import { listen, type Listener } from './edge/http/server.ts'
@@ -75,28 +74,26 @@ export class Listeners {
   #metrics: Listener | undefined
   readonly #apps: RestApp[] = []
   readonly #grpc: GrpcServers<GrpcListenerKind>
-  readonly #pools: ConnectionPools
+  readonly #admission: Admission
   readonly #restDeps: RestDeps
-  readonly #cuts: CutWarnings
   #restTls: Promise<TlsCredentials> | undefined
   /** What was warned of: REST and gRPC read the same key. */
   readonly #warned = new Set<string>()
 
   constructor(deps: ListenerDeps) {
     this.#deps = deps
-    this.#pools = new ConnectionPools(
+    this.#admission = new Admission(
       deps.settings,
       (message) => deps.log.warn(message),
       (pool) => deps.metrics.refusals.watch(pool),
     )
     const { maxUnreadBytes, maxResponseSize, maxUnfinishedBytes, maxRequestSize } = deps.settings
     const unread = new HeldBytes(Math.max(maxUnreadBytes, 2 * maxResponseSize))
-    const cuts = new CutWarnings((message) => deps.log.warn(message))
-    this.#cuts = cuts
+    const { cuts } = this.#admission
     const unfinished = new HeldBytes(Math.max(maxUnfinishedBytes, 2 * maxRequestSize))
     this.#restDeps = { ...deps, unread, unfinished, cuts }
     this.#grpc = createGrpcServers(
-      { ...deps, unread, cuts, refusals: deps.metrics.refusals, pools: this.#pools },
+      { ...deps, unread, cuts, refusals: deps.metrics.refusals, admission: this.#admission },
       deps.grpcDialects,
     )
   }
@@ -148,7 +145,7 @@ export class Listeners {
   /** Accepts no more connections, except for metrics; resolves when the last one has ended. */
   async close(): Promise<void> {
     await Promise.all([...this.#rest.map((listener) => listener.close()), this.#grpc.drain()])
-    this.#cuts.close()
+    this.#admission.cuts.close()
   }
 
   /** Ends the metrics, after close(). */
@@ -160,14 +157,14 @@ export class Listeners {
   destroy(): void {
     for (const listener of [...this.#rest, this.#metrics]) listener?.destroyAll()
     this.#grpc.forceShutdown()
-    this.#cuts.close()
+    this.#admission.cuts.close()
   }
 
   /** `key`: the configuration key of the address. */
   async #openRest(name: string, key: string, address: ListenAddress, app: RestApp): Promise<void> {
     const { listener: kind } = app.state
     const isReserved = kind === 'management' || kind === 'metrics'
-    const pool = isReserved ? this.#pools.reserve(kind) : this.#pools.inference
+    const pool = isReserved ? this.#admission.reserve(kind) : this.#admission.inference
     const setting = this.#deps.portFlag ?? key
     const listener = await listen(`${name} REST`, address, app, {
       setting,

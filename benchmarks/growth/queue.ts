@@ -8,9 +8,7 @@ import { measureInTurns } from './side-by-side.ts'
 
 const SIZES = [1, 10, 100, 1_000, 10_000]
 const CONFIG = {
-  max_connections: 12_000,
-  max_connections_per_address: 12_000,
-  max_new_connections_per_address: 0,
+  max_connections: 24_000,
 }
 
 /** Cost of a request while so many wait in the queue of one worker: each answer makes room for the next. */

@@ -15,9 +15,7 @@ const MOST = SIZES.at(-1)!
 const FOLDER = fileURLToPath(new URL('../handlers/paced', import.meta.url))
 /** One client opens all streams; without these keys it would get a half of at most 8,192. */
 const CONFIG = {
-  max_connections: 12_000,
-  max_connections_per_address: 12_000,
-  max_new_connections_per_address: 0,
+  max_connections: 24_000,
 }
 /** Clients of `echo`, while the streams are open. */
 const CLIENTS = 8

@@ -28,7 +28,7 @@ export const ACCESS_KEYS = {
   ),
   maxConnections: oursOptional(
     integer(1, INT_MAX),
-    'Connections that all listeners for inference, REST and gRPC, have together; the next get 503 or are reset. Unset: from the limit of open files (docs/security.md).',
+    'Connections that all listeners for inference, REST and gRPC, have together; the next get 503 or are reset. One client address (IPv6: one /64 network) has at most half of them. Unset: from the limit of open files (docs/security.md).',
   ),
   maxUnreadBytes: ours(
     integer(1_048_576, INT_MAX),
@@ -43,15 +43,6 @@ export const ACCESS_KEYS = {
   maxWaitingInputBytes: oursOptional(
     integer(1_048_576, TEBIBYTE),
     'Bytes of all requests together that wait in the queues of models, are on their way to workers, or are kept for nodes of workflows; further requests get 503 (Open Inference, OpenAI: 429). A request to a model always passes while nothing else waits. Unset: a sixteenth of the memory of the machine or cgroup, at least 256 MiB.',
-  ),
-  maxConnectionsPerAddress: oursOptional(
-    integer(1, INT_MAX),
-    'The same for each client address (IPv6: each /64 network). Unset: half of max_connections.',
-  ),
-  maxNewConnectionsPerAddress: ours(
-    integer(0, INT_MAX),
-    '2000',
-    'New connections per second of one client address, to inference, management, and metrics each; the next wait. 0: any number (docs/security.md).',
   ),
 }
 

@@ -68,16 +68,6 @@ export const LISTENER_KEYS = {
     integer(1, INT_MAX),
     'The same for the gRPC management API.',
   ),
-  grpcMaxConnections: ours(
-    integer(1, INT_MAX),
-    '512',
-    'Connections that each gRPC listener has at most; the next are reset.',
-  ),
-  grpcMaxConnectionsPerAddress: ours(
-    integer(1, INT_MAX),
-    '128',
-    'The same for each client address (IPv6: each /64 network).',
-  ),
   grpcMaxConcurrentStreams: ours(
     integer(1, INT_MAX),
     '256',

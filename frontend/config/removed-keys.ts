@@ -34,6 +34,11 @@ const BY_ADDRESS = {
   advice: 'limit clients by address in a proxy, and keys with the key_... limits (docs/security.md)',
   noEffect: 'has no effect: the server has no limits by address',
 }
+const CONNECTIONS = {
+  advice: 'set max_connections',
+  noEffect: 'has no effect: max_connections limits all connections, and one address has at most half of them',
+}
+const PACE = { advice: 'remove it', noEffect: 'has no effect: new connections are not slowed down' }
 const UPLOADS = { advice: COPY, noEffect: `has no effect: ${COPY}` }
 
 const KEYS: readonly RemovedKey[] = [
@@ -52,6 +57,10 @@ const KEYS: readonly RemovedKey[] = [
   { name: 'archive_signers_file', loosened: NONE, ...PINS },
   { name: 'enable_archive_upload', loosened: ANY, ...UPLOADS },
   { name: 'busy_poll_microseconds', loosened: ANY, ...POLL },
+  { name: 'max_new_connections_per_address', loosened: ANY, ...PACE },
+  { name: 'max_connections_per_address', loosened: ANY, ...CONNECTIONS },
+  { name: 'grpc_max_connections', loosened: ANY, ...CONNECTIONS },
+  { name: 'grpc_max_connections_per_address', loosened: ANY, ...CONNECTIONS },
   { name: 'address_requests_per_second', loosened: ZERO, ...BY_ADDRESS },
   { name: 'address_concurrent_streams', loosened: ZERO, ...BY_ADDRESS },
   { name: 'address_bytes_per_second', loosened: ZERO, ...BY_ADDRESS },

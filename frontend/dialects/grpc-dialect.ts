@@ -1,4 +1,4 @@
-import type { ConnectionPools } from '../edge/connection-plan.ts'
+import type { Admission } from '../edge/admission/admission.ts'
 import type { UntypedServiceImplementation } from '@grpc/grpc-js'
 import type { Settings } from '../config/settings.ts'
 import type { ServeError } from '../../common/errors.ts'
@@ -71,7 +71,7 @@ export function modelsRpcs(deps: GrpcDeps, toCallError: (error: ServeError) => C
 /** What the listeners need. */
 export type GrpcServersDeps = Operations &
   Pick<GrpcDeps, 'settings' | 'log'> &
-  Omit<ListenersDeps, 'limits'> & { readonly pools?: ConnectionPools }
+  Omit<ListenersDeps, 'limits'> & { readonly admission?: Admission }
 
 /**
  * One gRPC service. It is registered by its line in dialects/index.ts; health and reflection tell of it by

@@ -19,6 +19,10 @@ test.each(['require_signed_archives=true', 'archive_signers_file=/etc/signers'])
 test.each([
   ['require_signed_archives=false', 'signatures of archives are not checked'],
   ['enable_archive_upload=true', 'copy archives into the model store, or register them by URL'],
+  [
+    'grpc_max_connections=10',
+    'max_connections limits all connections, and one address has at most half of them',
+  ],
   ['address_requests_per_second=0', 'the server has no limits by address'],
   ['enable_archive_upload=false', 'copy archives into the model store, or register them by URL'],
 ])('%s has no effect, and what takes its place is told', (line, why) => {

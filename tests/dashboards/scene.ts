@@ -48,7 +48,7 @@ export class Scene {
           modelStore,
           models,
           flags: ['--enable-model-api'],
-          config: { metrics_address, metric_time_interval: 1, max_connections_per_address: 64 },
+          config: { metrics_address, metric_time_interval: 1, max_connections: 128 },
           env: { FULL_DISK: fullDisk },
           nodeArgs: ['--import', join(REPOSITORY, 'tests', 'dashboards', 'full-disk.mjs')],
         })

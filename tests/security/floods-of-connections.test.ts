@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { connectionPlan } from '../../frontend/edge/connection-plan.ts'
+import { connectionPlan } from '../../frontend/edge/admission/admission.ts'
 import { inferenceClient } from '../support/grpc-clients.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
@@ -105,8 +105,7 @@ test('a flood of management takes only its own connections, and one address has 
 })
 
 test('without descriptors the server neither ends nor spins, and comes back by itself', async () => {
-  const config = { max_connections: 100_000, max_connections_per_address: 100_000 }
-  const server = await startServer({ descriptors: 256, config })
+  const server = await startServer({ descriptors: 256, config: { max_connections: 100_000 } })
   await flood(server.ports.inference, 600, 8)
   await server.until(
     () => Promise.resolve(descriptorsOf(server)),
@@ -119,30 +118,17 @@ test('without descriptors the server neither ends nor spins, and comes back by i
 })
 
 describe('the limits follow the descriptors of the process', () => {
-  const none = {
-    maxConnections: undefined,
-    maxConnectionsPerAddress: undefined,
-    maxNewConnectionsPerAddress: 250,
-  }
-
   test.each([
     [256, 144, 16],
     [512, 288, 32],
     [1024, 576, 64],
     [65_536, 8192, 256],
     [Infinity, 8192, 256],
-  ])('%d', (descriptors, max, reserved) => {
-    expect(connectionPlan(none, descriptors)).toEqual({
-      inference: { max, maxPerAddress: max / 2, newPerAddress: 250 },
-      reserved: { max: reserved, maxPerAddress: reserved / 2, newPerAddress: 250 },
-    })
+  ])('%d', (descriptors, inference, reserved) => {
+    expect(connectionPlan({ maxConnections: undefined }, descriptors)).toEqual({ inference, reserved })
   })
 
-  test('or the keys', () => {
-    const keys = { maxConnections: 1000, maxConnectionsPerAddress: 10, maxNewConnectionsPerAddress: 7 }
-    expect(connectionPlan(keys, 512)).toEqual({
-      inference: { max: 1000, maxPerAddress: 10, newPerAddress: 7 },
-      reserved: { max: 32, maxPerAddress: 10, newPerAddress: 7 },
-    })
+  test('or the key', () => {
+    expect(connectionPlan({ maxConnections: 1000 }, 512)).toEqual({ inference: 1000, reserved: 32 })
   })
 })

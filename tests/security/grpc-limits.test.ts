@@ -325,37 +325,6 @@ describe.each([
     await neighbour()
   })
 
-  test('connections beyond the limit of an address are reset, and the server comes back', async () => {
-    await start({ grpcMaxConnectionsPerAddress: 3 }, tokens)
-    await neighbour()
-    const held = [await attacker(), await attacker()]
-    for (const raw of held) await raw.ping()
-    const refused = await Promise.all(Array.from({ length: 20 }, attacker))
-    await Promise.all(refused.map((raw) => raw.until(() => raw.closed)))
-    expect(held.every((raw) => !raw.closed)).toBe(true)
-    await neighbour()
-    await held[0]!.destroy()
-    await until(() => grpc.servers.listener('inference').connections.count === 2)
-    const again = await attacker()
-    await again.ping()
-    expect(again.closed).toBe(false)
-  })
-
-  test('connections beyond the limit of a listener are reset; management has a limit of its own', async () => {
-    await start({ grpcMaxConnections: 2 }, tokens)
-    await neighbour()
-    const held = await attacker()
-    await held.ping()
-    const refused = await attacker()
-    await refused.until(() => refused.closed)
-    expect(refused.closed).toBe(true)
-    const management = new RawHttp2(grpc.managementPort)
-    attackers.push(management)
-    await management.ping()
-    expect(management.closed).toBe(false)
-    await neighbour()
-  })
-
   test('metadata beyond the limit is refused', async () => {
     await start({ grpcMaxMetadataSize: 2_048 }, tokens)
     const call = predictWith(grpc, REQUEST, metadata({ ...headers, 'x-large': 'a'.repeat(2_048) }))

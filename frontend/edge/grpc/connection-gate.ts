@@ -1,14 +1,12 @@
-import type { ConnectionPool } from '../connection-pool.ts'
+import type { ConnectionPool } from '../admission/connection-pool.ts'
 import type { Socket } from 'node:net'
 import type { Http2Server, Http2SecureServer, Http2Session } from 'node:http2'
-import { ConnectionCount, standBefore } from '../connection-count.ts'
-import type { CutWarnings } from '../cut-warnings.ts'
+import type { CutWarnings } from '../admission/cut-warnings.ts'
 import { cutUnexplained } from '../unexplained-bytes.ts'
 import { peerOf } from './connection.ts'
 import {
   FAREWELL_MS,
   FIRST_CALL_MS,
-  type GrpcLimits,
   NGHTTP2_CANCEL,
   NGHTTP2_ENHANCE_YOUR_CALM,
   SEND_BUFFER_BYTES,
@@ -23,12 +21,8 @@ interface Silent {
   session: Http2Session | undefined
 }
 
-/**
- * Counts the connections of a listener, refuses those that are too many, and closes those that never make a
- * call or that their clients leave open when they are over.
- */
+/** Closes connections that never make a call, or that their clients leave open when they are over. */
 export class ConnectionGate {
-  readonly #count: ConnectionCount
   readonly #pool: ConnectionPool | undefined
   readonly #cuts: CutWarnings | undefined
   /** Those that have made no call yet, by address and port. */
@@ -38,31 +32,23 @@ export class ConnectionGate {
   readonly #sockets = new Map<string, Socket>()
 
   /**
-   * `pool`: what the listener shares with others; default: nothing. `cuts`: tells why connections are closed;
+   * `pool`: limits the connections; default: nothing does. `cuts`: tells why connections are closed;
    * default: nobody is told.
    */
-  constructor(limits: GrpcLimits, pool?: ConnectionPool, cuts?: CutWarnings) {
-    this.#count = new ConnectionCount({
-      max: limits.grpcMaxConnections,
-      maxPerAddress: limits.grpcMaxConnectionsPerAddress,
-    })
+  constructor(pool?: ConnectionPool, cuts?: CutWarnings) {
     this.#pool = pool
     this.#cuts = cuts
   }
 
   /** Connections that are open. */
   get count(): number {
-    return this.#count.open
+    return this.#sockets.size
   }
 
   /** To be called before the server takes its first connection. */
   guard(server: Http2Server | Http2SecureServer): void {
-    // `resetAndDestroy`, because `destroy` would leave the port of each in TIME_WAIT.
-    const refuse = (socket: Socket): unknown => socket.resetAndDestroy()
-    standBefore(server, (socket, enter) => {
-      if (this.#admit(socket)) enter()
-      else refuse(socket)
-    })
+    // Before Node makes the session.
+    server.prependListener('connection', (socket: Socket) => this.#watch(socket))
     server.on('session', (session: Http2Session) => {
       this.#sessions.add(session)
       const peer = peerOf(session.socket)
@@ -78,7 +64,8 @@ export class ConnectionGate {
       const silent = this.#silent.get(peer)
       if (silent !== undefined) silent.session = session
     })
-    this.#pool?.guard(server, refuse)
+    // `resetAndDestroy`, because `destroy` would leave the port of each in TIME_WAIT.
+    this.#pool?.guard(server, (socket) => socket.resetAndDestroy())
   }
 
   /** Breaks every connection now. Without channelz, grpc-js 1.14 does not find them for its forceShutdown. */
@@ -91,11 +78,7 @@ export class ConnectionGate {
     if (this.#silent.size > 0) this.#clear(peerOf(session.socket))
   }
 
-  #admit(socket: Socket): boolean {
-    if (this.#count.take(socket) !== 'taken') {
-      this.#pool?.countRefused()
-      return false
-    }
+  #watch(socket: Socket): void {
     const peer = peerOf(socket)
     const silent: Silent = {
       timer: setTimeout(() => dismiss(silent, socket), FIRST_CALL_MS).unref(),
@@ -107,7 +90,6 @@ export class ConnectionGate {
       this.#clear(peer)
       this.#sockets.delete(peer)
     })
-    return true
   }
 
   #clear(peer: string): void {

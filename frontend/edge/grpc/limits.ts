@@ -6,8 +6,6 @@ export type GrpcLimits = Pick<
   Settings,
   | 'maxRequestSize'
   | 'maxRequestElements'
-  | 'grpcMaxConnections'
-  | 'grpcMaxConnectionsPerAddress'
   | 'grpcMaxConcurrentStreams'
   | 'grpcMaxMetadataSize'
   | 'grpcMaxConnectionBytes'

@@ -8,10 +8,10 @@ import type { Refusals } from '../../observe/metrics/refusals.ts'
 import type { Tracing } from '../../observe/traces/tracing.ts'
 import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
-import type { CutWarnings } from '../cut-warnings.ts'
+import type { CutWarnings } from '../admission/cut-warnings.ts'
 import type { HeldBytes } from '../held-bytes.ts'
 import { hostAndPort } from '../../config/listen-address.ts'
-import type { ConnectionPool } from '../connection-pool.ts'
+import type { ConnectionPool } from '../admission/connection-pool.ts'
 import { CallGate, type Doors, type StreamTaker } from './call-gate.ts'
 import { ConnectionGate } from './connection-gate.ts'
 import { http2ServersOf } from './http2-servers.ts'
@@ -80,7 +80,7 @@ export class GrpcListener {
     this.#setting = setting
     this.#limits = limits
     this.calls = new CallGate(rpcsOf(services), gate)
-    this.connections = new ConnectionGate(limits, pool, gate.cuts)
+    this.connections = new ConnectionGate(pool, gate.cuts)
     this.#server = new Server({
       ...grpc,
       // Nobody reads its counters and time stamps of each call and message.

@@ -6,9 +6,9 @@ import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { Refusals } from '../../observe/metrics/refusals.ts'
 import type { Tracing } from '../../observe/traces/tracing.ts'
-import type { CutWarnings } from '../cut-warnings.ts'
+import type { CutWarnings } from '../admission/cut-warnings.ts'
 import type { HeldBytes } from '../held-bytes.ts'
-import type { ConnectionPool } from '../connection-pool.ts'
+import type { ConnectionPool } from '../admission/connection-pool.ts'
 import { commonError, type GrpcLog } from './call-error.ts'
 import { loadService } from './definitions.ts'
 import { eagerCalls } from './eager-call.ts'
@@ -36,7 +36,7 @@ export interface ListenerPlan {
   readonly maxConnectionAgeMs?: number
   /** Milliseconds that its calls may then go on; undefined: as long as they like. */
   readonly maxConnectionAgeGraceMs?: number
-  /** Counts its connections, beside its own limits; undefined: nothing else does. */
+  /** Limits its connections; undefined: nothing does. */
   readonly pool?: ConnectionPool | undefined
   /** What reflection asks for; absent: nothing. */
   readonly reflectionScope?: Scope

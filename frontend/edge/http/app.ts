@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
-import type { CutWarnings } from '../cut-warnings.ts'
+import type { CutWarnings } from '../admission/cut-warnings.ts'
 import { connectionOf } from './connection.ts'
 import { Exchange } from './exchange.ts'
 import { hasUnknownCoding } from './request-headers.ts'

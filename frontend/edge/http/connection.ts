@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { CheckedConnection } from './page-check.ts'
-import type { CutWarnings } from '../cut-warnings.ts'
+import type { CutWarnings } from '../admission/cut-warnings.ts'
 import type { HeldBytes, HeldByConnection } from '../held-bytes.ts'
 import { Pipeline } from './pipeline.ts'
 

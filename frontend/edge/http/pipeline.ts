@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { CutWarnings } from '../cut-warnings.ts'
+import type { CutWarnings } from '../admission/cut-warnings.ts'
 import { sendAnswers } from './chunk-writer.ts'
 import type { SafeResponse } from './safe-response.ts'
 

@@ -6,7 +6,6 @@ import { ByteBudget } from '../../../frontend/edge/grpc/byte-budget.ts'
 import { Connection } from '../../../frontend/edge/grpc/connection.ts'
 import { FAREWELL_MS, FIRST_CALL_MS } from '../../../frontend/edge/grpc/limits.ts'
 import { TimeLimit } from '../../../frontend/jobs/time-limit.ts'
-import { SETTINGS } from './start-grpc.ts'
 
 class FakeSocket extends EventEmitter {
   readonly remoteAddress: string
@@ -29,14 +28,14 @@ class FakeSocket extends EventEmitter {
   }
 }
 
-/** A gate with two connections for each address, and what it lets in. */
+/** A gate, and its connections. */
 function listener(): {
   gate: ConnectionGate
   connect: (address: string) => FakeSocket
   /** The connection speaks HTTP/2. The function says how often it was told to go. */
   greet: (socket: FakeSocket) => () => number
 } {
-  const gate = new ConnectionGate({ ...SETTINGS, grpcMaxConnectionsPerAddress: 2 })
+  const gate = new ConnectionGate()
   const server = new EventEmitter()
   gate.guard(server as unknown as Http2Server)
   let port = 1
@@ -52,31 +51,6 @@ function listener(): {
   }
   return { gate, connect, greet }
 }
-
-describe('connections of one address', () => {
-  test.each([
-    ['2001:db8:1:2::1', '2001:db8:1:2:ffff::9', 'a network of IPv6 (64 bits)'],
-    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::', 'the same, written out and short'],
-    ['::ffff:192.0.2.1', '192.0.2.1', 'an IPv4 address, mapped and not'],
-    ['::1', '::2', 'the loopback network'],
-  ])('%s and %s count together: %s', (one, other) => {
-    const { connect } = listener()
-    const sockets = [one, other, one, other].map(connect)
-    expect(sockets.map(({ state }) => state)).toEqual(['open', 'open', 'reset', 'reset'])
-    sockets[0]!.destroy()
-    expect(connect(other).state).toBe('open')
-  })
-
-  test.each([
-    ['2001:db8:1:2::1', '2001:db8:1:3::1'],
-    ['2001:db8::1', '2001:db8:0:1::1'],
-    ['::ffff:192.0.2.1', '::ffff:192.0.2.2'],
-    ['192.0.2.1', '192.0.2.2'],
-  ])('%s and %s count apart', (one, other) => {
-    const { connect } = listener()
-    expect([one, other, one, other].map((each) => connect(each).state)).toEqual(new Array(4).fill('open'))
-  })
-})
 
 describe('the time for the first call', () => {
   beforeEach(() => {

@@ -34,8 +34,6 @@ export const SETTINGS: GrpcSettings = {
   grpcInferenceMaxConnectionAgeGraceMs: undefined,
   grpcManagementMaxConnectionAgeMs: undefined,
   grpcManagementMaxConnectionAgeGraceMs: undefined,
-  grpcMaxConnections: 512,
-  grpcMaxConnectionsPerAddress: 128,
   grpcMaxConcurrentStreams: 256,
   grpcMaxMetadataSize: 16_384,
   grpcMaxConnectionBytes: 67_108_864,

@@ -1,55 +1,49 @@
 import { readFileSync } from 'node:fs'
-import type { Settings } from '../config/settings.ts'
-import { ConnectionPool, type PoolLimits } from './connection-pool.ts'
+import type { Settings } from '../../config/settings.ts'
+import { ConnectionPool } from './connection-pool.ts'
+import { CutWarnings } from './cut-warnings.ts'
 
 /** More need a key: each idle connection takes some 20 KB. */
 const MAX_DEFAULT = 8_192
 /** Where the limit of the process cannot be read. */
 const USUAL_DESCRIPTORS = 1_024
 
-export type PoolSettings = Pick<
-  Settings,
-  'maxConnections' | 'maxConnectionsPerAddress' | 'maxNewConnectionsPerAddress'
->
+type AdmissionSettings = Pick<Settings, 'maxConnections'>
 
 /** How the descriptors of the process are divided. */
 export interface ConnectionPlan {
-  /** Of all listeners for inference together. */
-  readonly inference: PoolLimits
-  /** Of each listener for management or metrics: reserved, so that they answer in a flood of inference. */
-  readonly reserved: PoolLimits
+  /** Connections of all listeners for inference together. */
+  readonly inference: number
+  /** Connections of each listener for management or metrics, so that they answer in a flood of inference. */
+  readonly reserved: number
 }
 
 /**
  * A quarter of the descriptors stays for workers, archives and files, and a sixteenth for each of the three
- * listeners for management and metrics. One address may have half of what there is.
+ * listeners for management and metrics.
  */
-export function connectionPlan(settings: PoolSettings, descriptors = descriptorLimit()): ConnectionPlan {
+export function connectionPlan(
+  { maxConnections }: AdmissionSettings,
+  descriptors = descriptorLimit(),
+): ConnectionPlan {
   const reserved = Math.min(256, Math.max(8, Math.floor(descriptors / 16)))
   const rest = Math.floor(descriptors * 0.75) - 3 * reserved
-  const max = settings.maxConnections ?? Math.max(16, Math.min(MAX_DEFAULT, rest))
-  const maxPerAddress = settings.maxConnectionsPerAddress ?? Math.ceil(max / 2)
-  const { maxNewConnectionsPerAddress: newPerAddress } = settings
-  return {
-    inference: { max, maxPerAddress, newPerAddress },
-    reserved: {
-      max: reserved,
-      maxPerAddress: Math.min(maxPerAddress, Math.ceil(reserved / 2)),
-      newPerAddress,
-    },
-  }
+  return { inference: maxConnections ?? Math.max(16, Math.min(MAX_DEFAULT, rest)), reserved }
 }
 
-/** The pools of a server's listeners. */
-export class ConnectionPools {
+/** What the clients of all listeners may have of the server. */
+export class Admission {
+  /** Connections for inference, over REST and gRPC. */
   readonly inference: ConnectionPool
-  readonly #reserved: PoolLimits
+  /** Logs why connections are closed. */
+  readonly cuts: CutWarnings
+  readonly #reserved: number
   readonly #warn: (message: string) => void
   readonly #watch: (pool: ConnectionPool) => void
 
   /** `watch` gets each pool when it is made. */
   constructor(
-    settings: PoolSettings,
+    settings: AdmissionSettings,
     warn: (message: string) => void,
     watch: (pool: ConnectionPool) => void,
   ) {
@@ -57,16 +51,17 @@ export class ConnectionPools {
     this.#reserved = reserved
     this.#warn = warn
     this.#watch = watch
+    this.cuts = new CutWarnings(warn)
     this.inference = this.#create('inference', inference)
   }
 
-  /** A pool for one listener for management or metrics. */
+  /** Connections of one listener for management or metrics. */
   reserve(name: string): ConnectionPool {
     return this.#create(name, this.#reserved)
   }
 
-  #create(name: string, limits: PoolLimits): ConnectionPool {
-    const pool = new ConnectionPool(name, limits, this.#warn)
+  #create(name: string, max: number): ConnectionPool {
+    const pool = new ConnectionPool(name, max, this.#warn)
     this.#watch(pool)
     return pool
   }

@@ -1,5 +1,5 @@
 import { describe, expect, jest, test } from '@jest/globals'
-import { CutWarnings } from '../../frontend/edge/cut-warnings.ts'
+import { CutWarnings } from '../../../frontend/edge/admission/cut-warnings.ts'
 
 const CLIENT = { remoteAddress: '10.0.0.1', remotePort: 50_000 }
 

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
-import { hostAndPort } from '../config/listen-address.ts'
-import { SampledLines } from '../observe/logs/sampled-lines.ts'
+import { hostAndPort } from '../../config/listen-address.ts'
+import { SampledLines } from '../../observe/logs/sampled-lines.ts'
 
 /** Limits at which a connection is closed without an answer. */
 type CutKind = 'pipelining' | 'unread' | 'unexplained'
