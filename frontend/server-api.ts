@@ -8,7 +8,7 @@ import type { ListedMethod } from '../common/handler-methods.ts'
 import type { OpenRequest } from '../common/server-events.ts'
 import type { GrpcDialect } from './dialects/grpc-dialect.ts'
 import type { ModelDescription } from './models/operations.ts'
-import type { ReplaceableModels } from './models/repository.ts'
+import type { FailedModel, ReplaceableModels } from './models/repository.ts'
 import type { Logs } from './observe/logs/log-files.ts'
 import type { LogTail } from './observe/logs/log-tail.ts'
 
@@ -74,6 +74,8 @@ export interface ServerStatus {
   readonly requests: readonly OpenRequest[]
   /** Every version of every model. */
   readonly models: readonly ServedModel[]
+  /** Models of the start that could not be loaded. */
+  readonly failed: readonly FailedModel[]
 }
 
 /** A version as describe shows it. */

@@ -222,7 +222,8 @@ class Server implements RunningServer {
     const models = await this.#models.describeAll()
     const now = performance.now()
     const oldest = oldestFirst(this.#jobs).slice(0, MAX_TOLD_REQUESTS)
-    return { openRequests: this.openRequests, requests: oldest.map((job) => openRequest(job, now)), models }
+    const requests = oldest.map((job) => openRequest(job, now))
+    return { openRequests: this.openRequests, requests, models, failed: this.#models.failed() }
   }
 
   get models(): ReplaceableModels {

@@ -7,7 +7,7 @@ import type { Settings } from '../config/settings.ts'
 import { settingsOf } from '../models/build-model.ts'
 import { locateAndPrepare } from '../models/located-model.ts'
 import type { RegisterRequest } from '../models/operations.ts'
-import { restorable, restoreRequest } from '../models/snapshot-models.ts'
+import { loadRequest, restorable, restoreRequest } from '../models/snapshot-models.ts'
 import { findGpus } from '../workers/gpus.ts'
 import { checkFolder } from './check-folder.ts'
 import { describeFailure } from './describe-failure.ts'
@@ -50,16 +50,13 @@ export async function checkModels(
  */
 export async function startupRequests(settings: Settings, hint: string): Promise<RegisterRequest[]> {
   const { modelSnapshot, modelStore, loadModels } = settings
-  if (modelSnapshot !== undefined)
-    return (await restorable(modelSnapshot, modelStore, hint)).map(restoreRequest)
+  if (modelSnapshot !== undefined) {
+    const restored = await restorable(modelSnapshot, modelStore, hint)
+    return [...restored.map(restoreRequest), ...(modelSnapshot.unloaded ?? []).map(loadRequest)]
+  }
   if (loadModels === 'all' && modelStore === undefined) return []
   const models = loadModels === 'all' ? (await listStore(modelStore!)).models : loadModels
-  return models.map((model) => ({
-    url: model.location,
-    modelName: 'name' in model ? model.name : undefined,
-    sha256: 'sha256' in model ? model.sha256 : undefined,
-    synchronous: false,
-  }))
+  return models.map(loadRequest)
 }
 
 interface Check {

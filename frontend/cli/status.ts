@@ -61,12 +61,16 @@ async function shown({ pid, folder, config, socket, stopping }: FoundServer): Pr
 
 /** What the command prints of a server. */
 export function linesOf(server: ShownServer): string[] {
-  const { config, listening, openRequests, models } = server
+  const { config, listening, openRequests, models, failed = [] } = server
   const lines = [headOf(server)]
   if (config !== undefined) lines.push(`  Configuration: ${config}`)
   for (const { name, address } of listening ?? []) lines.push(`  ${name}: ${address}`)
   if (openRequests !== undefined) lines.push(`  Running requests: ${openRequests}`)
-  if (models?.length === 0) lines.push('  No models')
+  if (models?.length === 0 && failed.length === 0) lines.push('  No models')
+  for (const { name, failure } of failed)
+    lines.push(
+      `  Model ${name}: not loaded since ${String(failure.at)} (id ${failure.id}): ${failure.reason}`,
+    )
   return [...lines, ...(models ?? []).flatMap(modelLines)]
 }
 

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import type * as Zod from 'zod/mini'
 import type { ValueType } from './value-types.ts'
+import type { ModelToLoad } from './settings.ts'
 import { trafficShape, type TrafficSettings } from './traffic-settings.ts'
 import { sha256, type VersionSettings } from './version-settings.ts'
 
@@ -14,10 +15,12 @@ export interface ModelSnapshot {
   readonly models: Readonly<Record<string, Readonly<Record<string, VersionSnapshot>>>>
   /** Ours: weights between the versions of a model, by name. TorchServe does not read them. */
   readonly traffic?: Readonly<Record<string, TrafficSettings>>
+  /** Ours: models that could not be loaded, as configured. TorchServe does not read them. */
+  readonly unloaded?: readonly ModelToLoad[]
 }
 
 /** What the models give to a snapshot. */
-export type SnapshotContent = Pick<ModelSnapshot, 'models' | 'traffic'>
+export type SnapshotContent = Pick<ModelSnapshot, 'models' | 'traffic' | 'unloaded'>
 
 export interface VersionSnapshot extends VersionSettings {
   readonly defaultVersion: boolean
@@ -80,5 +83,8 @@ function schema() {
     created: z._default(z.number(), 0),
     models: z.record(z.string(), z.record(z.string(), version)),
     traffic: z.optional(z.record(z.string(), z.object(trafficShape(z)))),
+    unloaded: z.optional(
+      z.array(z.object({ name: z.optional(z.string()), location: z.string(), sha256: sha256(z) })),
+    ),
   })
 }

@@ -64,13 +64,16 @@ export class SnapshotStore {
     return written
   }
 
-  async #write(kind: SnapshotKind, { models, traffic }: SnapshotContent): Promise<void> {
+  async #write(kind: SnapshotKind, content: SnapshotContent): Promise<void> {
     await makeFolder(this.#folder, 0o700)
     const earlier = await listSnapshots(this.#folder)
     const created = this.#nextTime(earlier.at(-1))
     const name = `${timeStamp(created)}-${kind}.cfg`
-    const modelCount = Object.values(models).reduce((sum, versions) => sum + Object.keys(versions).length, 0)
-    const snapshot: ModelSnapshot = { name, modelCount, created: Date.now(), models, traffic }
+    const modelCount = Object.values(content.models).reduce(
+      (sum, versions) => sum + Object.keys(versions).length,
+      0,
+    )
+    const snapshot: ModelSnapshot = { name, modelCount, created: Date.now(), ...content }
     const line = formatProperty(KEYS.modelSnapshot.name, JSON.stringify(snapshot, undefined, 2))
     await writeWhole(join(this.#folder, name), `#Saving snapshot\n${this.#settings}${line}\n`)
     await this.#prune(earlier)

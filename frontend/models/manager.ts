@@ -123,10 +123,11 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   }
 
   failed(): FailedModel[] {
-    return this.#startup.unloaded.failed().map(({ name, version, failure }) => ({
+    return this.#startup.unloaded.failed().map(({ name, version, failure, request: { url } }) => ({
       name: name!,
       version: version ?? '',
-      publicCause: failure.publicCause,
+      url,
+      failure,
     }))
   }
 
@@ -182,7 +183,12 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   /** What a snapshot needs to restore the models. */
   snapshot(): SnapshotContent {
     const models = this.#startup.unloaded.addTo(snapshotModels(this.#registry))
-    return { models, traffic: unlessEmpty(this.traffic.snapshot()) }
+    const unloaded = this.#startup.unloaded.configured()
+    return {
+      models,
+      traffic: unlessEmpty(this.traffic.snapshot()),
+      ...(unloaded.length > 0 && { unloaded }),
+    }
   }
 
   async scale(request: ScaleRequest): Promise<OperationResult> {
@@ -232,9 +238,10 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   }
 
   list(limit = 100, nextPageToken = 0, sees: (name: string) => boolean = () => true): ModelList {
-    const listed = this.#registry
-      .defaults()
-      .filter((model) => model.workflowNode?.kind !== 'functions' && sees(model.name))
+    const loaded = this.#registry.defaults().filter((model) => model.workflowNode?.kind !== 'functions')
+    const failed = new Map(this.failed().map((model) => [model.name, model]))
+    for (const { name } of loaded) failed.delete(name)
+    const listed = [...loaded, ...failed.values()].filter(({ name }) => sees(name))
     const { items, ...token } = pageOf(listed, limit, nextPageToken)
     return { ...token, models: items.map(({ name, url }) => ({ modelName: name, modelUrl: url })) }
   }

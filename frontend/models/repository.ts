@@ -5,7 +5,7 @@ import { ServeError } from '../../common/errors.ts'
 import type { Settings } from '../config/settings.ts'
 import { LoadTurns } from './load-turns.ts'
 import type { Model } from './model.ts'
-import { publicCauseOf } from './model-failure.ts'
+import { type ModelFailure, publicCauseOf } from './model-failure.ts'
 import { storedModelNotFound } from './not-found.ts'
 import type { IndexEntry, RegisterRequest, RepositoryOperations } from './operations.ts'
 
@@ -30,7 +30,8 @@ export interface FailedModel {
   readonly name: string
   /** Empty: unknown. */
   readonly version: string
-  readonly publicCause: string
+  readonly url: string
+  readonly failure: ModelFailure
 }
 
 /** What the repository needs of the models. */
@@ -187,8 +188,8 @@ function notLoaded(publicCause: string): string {
   return `not loaded: ${publicCause}`
 }
 
-function failedEntry({ name, version, publicCause }: FailedModel): IndexEntry {
-  return { name, version, state: 'UNAVAILABLE', reason: notLoaded(publicCause) }
+function failedEntry({ name, version, failure }: FailedModel): IndexEntry {
+  return { name, version, state: 'UNAVAILABLE', reason: notLoaded(failure.publicCause) }
 }
 
 function entryOf({ name, version, workers, wakes }: Model): IndexEntry {

@@ -3,6 +3,7 @@ import { basename, isAbsolute, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ServeError } from '../../common/errors.ts'
 import type { ModelSnapshot, VersionSnapshot } from '../config/model-snapshot.ts'
+import type { ModelToLoad } from '../config/settings.ts'
 import type { Model } from './model.ts'
 import type { RegisterRequest } from './operations.ts'
 import type { Registry } from './registry.ts'
@@ -99,6 +100,11 @@ function localPath(url: string | undefined): string | undefined {
   if (url === undefined) return undefined
   if (/^file:/i.test(url)) return fileURLToPath(url)
   return isAbsolute(url) ? url : undefined
+}
+
+/** The register request of a model that the configuration names. */
+export function loadRequest({ location, name, sha256, config }: ModelToLoad): RegisterRequest {
+  return { url: location, modelName: name, sha256, config, synchronous: false }
 }
 
 /** The register request that restores a version. */

@@ -16,7 +16,7 @@ import type { Lifecycle } from './lifecycle.ts'
 import type { Model } from './model.ts'
 import { newFailure } from './model-failure.ts'
 import type { Registry } from './registry.ts'
-import { archiveName, type Restorable, restorable, restoreRequest } from './snapshot-models.ts'
+import { archiveName, loadRequest, type Restorable, restorable, restoreRequest } from './snapshot-models.ts'
 import { type StartupModel, UnloadedModels } from './unloaded-models.ts'
 
 /** Models that are unpacked and started at the same time. */
@@ -57,10 +57,8 @@ export class StartupModels {
    * until it is loaded or unregistered.
    * @throws ServeError of a failure that ends the start
    */
-  async load({ location, name, sha256, config }: ModelToLoad, ends: StartEnd): Promise<void> {
-    const request = { url: location, modelName: name, sha256, config, synchronous: false }
-    const failedLine = `Failed to load model: ${redactUrl(location)}: `
-    await this.#load(this.#add({ request, failedLine, name }), ends)
+  load(model: ModelToLoad, ends: StartEnd): Promise<void> {
+    return this.#load(this.#addConfigured(model), ends)
   }
 
   /**
@@ -77,7 +75,17 @@ export class StartupModels {
       const failedLine = `Error while registering model ${name}. Details: `
       return this.#add({ request: restoreRequest(restorable), failedLine, hint, restorable, name, version })
     })
-    await Promise.all(models.map((model) => this.#load(model, 'mistakes')))
+    // A start has tried these already, and has gone on without them.
+    const unloaded = (snapshot.unloaded ?? []).map((model) => this.#addConfigured(model))
+    await Promise.all([
+      ...models.map((model) => this.#load(model, 'mistakes')),
+      ...unloaded.map((model) => this.#load(model, 'never')),
+    ])
+  }
+
+  #addConfigured(model: ModelToLoad): StartupModel {
+    const failedLine = `Failed to load model: ${redactUrl(model.location)}: `
+    return this.#add({ request: loadRequest(model), failedLine, name: model.name })
   }
 
   async #load(wanted: StartupModel, ends: StartEnd): Promise<void> {
@@ -199,7 +207,8 @@ export class StartupModels {
 
   #fail(wanted: StartupModel, error: ServeError): void {
     wanted.failure = newFailure(error)
-    this.#options.warn(`${this.#told(wanted, error).message} (id ${wanted.failure.id})`, error.detail)
+    const again = error.code === 'CONFLICT' ? '' : '; the server will try again'
+    this.#options.warn(`${this.#told(wanted, error).message} (id ${wanted.failure.id})${again}`, error.detail)
   }
 
   /** What the operator reads. */

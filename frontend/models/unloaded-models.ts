@@ -1,4 +1,5 @@
 import type { ModelSnapshot, VersionSnapshot } from '../config/model-snapshot.ts'
+import type { ModelToLoad } from '../config/settings.ts'
 import type { ServeError } from '../../common/errors.ts'
 import { type ModelFailure, modelFailed } from './model-failure.ts'
 import type { Origin } from './build-model.ts'
@@ -28,7 +29,7 @@ export interface StartupModel {
 
 /**
  * Models of the start that are not loaded: they wait for their turn, or have failed. Later snapshots keep
- * their entries as they are, so that no start loses a model.
+ * them as the snapshot or the configuration names them, so that no start loses a model.
  */
 export class UnloadedModels {
   readonly #models = new Set<StartupModel>()
@@ -89,6 +90,13 @@ export class UnloadedModels {
       versions.set(version, state)
     }
     return Object.fromEntries([...all].map(([name, versions]) => [name, Object.fromEntries(versions)]))
+  }
+
+  /** Those of the configuration, as it names them. */
+  configured(): ModelToLoad[] {
+    return [...this.#models]
+      .filter(({ restorable }) => restorable === undefined)
+      .map(({ request: { modelName: name, url: location, sha256 } }) => ({ name, location, sha256 }))
   }
 
   #of(name: string, version?: string): StartupModel[] {

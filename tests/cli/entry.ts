@@ -30,7 +30,7 @@ const startServer: StartServer = async (_settings, { log, signal }) => {
     warnings: ['something odd'],
     openRequests: Number(process.env['OPEN_REQUESTS'] ?? 0),
     requests: () => [],
-    status: () => Promise.resolve({ openRequests: 0, requests: [], models: [] }),
+    status: () => Promise.resolve({ openRequests: 0, requests: [], models: [], failed: [] }),
     models: {
       replace: () => Promise.reject(new Error('It has no models')),
       giveUp: () => Promise.resolve(),

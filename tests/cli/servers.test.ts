@@ -161,6 +161,17 @@ test('status shows no pid of a worker that has no process', () => {
   expect(linesOf(server as never)).toContain('    Worker 9001: starting, 0 requests')
 })
 
+test('status shows a model of the start that could not be loaded', () => {
+  const failed = {
+    name: 'cut',
+    failure: { id: 'f00d', at: '2026-01-01T00:00:00.000Z', reason: 'no archive' },
+  }
+  const server = { pid: 1, folder: '/', state: 'running', models: [], failed: [failed] }
+  expect(linesOf(server as never).slice(1)).toEqual([
+    '  Model cut: not loaded since 2026-01-01T00:00:00.000Z (id f00d): no archive',
+  ])
+})
+
 /** Streams of which each has sent one item. */
 async function openStreams(server: Server, count: number): Promise<RawRequest[]> {
   const streams = Array.from({ length: count }, () => {

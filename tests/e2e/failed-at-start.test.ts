@@ -172,3 +172,51 @@ test('so it is with a snapshot', async () => {
   await becomes(second, READY)
   await second.stop()
 })
+
+test('a start in the same folder tries a broken archive of the configuration again, until it is mended', async () => {
+  const store = tempDir()
+  await archive(store, 'good', '1.0')
+  const cut = await archive(store, 'cut', '1.0')
+  const whole = readFileSync(cut)
+  writeFileSync(cut, 'no archive')
+  const options = {
+    ...{ modelStore: store, snapshots: true },
+    config: { open_inference_grpc_port: 0, load_models: 'good.mar,named=cut.mar' },
+  }
+  const first = await startServer(options)
+  await first.ready('good')
+  await first.stop()
+
+  const second = await startServer({ ...options, folder: first.folder })
+  await second.ready('good')
+  expect(second.output).toContainEqual(expect.stringContaining('Models come from the snapshot'))
+  expect(await readiness(second)).toEqual(NOT_READY)
+  expect(await index(second)).toMatchObject({ named: 'UNAVAILABLE not loaded: its archive was refused' })
+  expect(await second.lines('Failed to load model: cut.mar: ')).toEqual([
+    expect.stringMatching(/\(id [0-9a-f]{12}\); the server will try again$/),
+  ])
+  const { json } = await second.manage('GET', '/models')
+  expect(json.models!.map(({ modelName }) => modelName)).toEqual(['good', 'named'])
+  const health = await rawRequest(second.ports.inference, '/health', { method: 'GET' })
+  expect([health.status, health.body]).toEqual([503, expect.stringContaining('could not be loaded')])
+  writeFileSync(cut, whole)
+  await becomes(second, READY)
+  expect((await rawRequest(second.ports.inference, '/predictions/named')).body).toBe('served')
+  await second.stop()
+
+  const third = await startServer({ ...options, folder: first.folder })
+  await third.ready('named')
+  await third.stop()
+})
+
+test('a failed model that is unregistered is not in the next start', async () => {
+  const store = tempDir()
+  writeFileSync(join(store, 'broken.mar'), 'no archive')
+  const first = await startServer({ modelStore: store, snapshots: true, models: ['broken.mar'] })
+  expect((await first.manage('GET', '/models/broken')).status).toBe(503)
+  expect((await first.manage('DELETE', '/models/broken')).status).toBe(200)
+  await first.stop()
+  const second = await startServer({ modelStore: store, snapshots: true, folder: first.folder })
+  expect((await second.manage('GET', '/models/broken')).status).toBe(404)
+  await second.stop()
+})

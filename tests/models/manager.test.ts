@@ -591,8 +591,8 @@ describe('of two archives of the start with one name and version', () => {
       rest.open()
       await Promise.all(loads)
       expect(rig.manager.registered().map(({ url }) => url)).toEqual(['a'])
-      expect(rig.manager.failed()).toEqual([
-        { name: 'x', version: '1.0', publicCause: 'b has the name and version of a' },
+      expect(rig.manager.failed()).toMatchObject([
+        { name: 'x', version: '1.0', failure: { publicCause: 'b has the name and version of a' } },
       ])
       expect(rig.warnings).toEqual([
         expect.stringMatching(

@@ -11,7 +11,7 @@ import { EventStream } from '../../edge/http/sse.ts'
 import { Job } from '../../jobs/job.ts'
 import { nativeRequest } from '../../jobs/native-request.ts'
 import { modelList, modelObject } from '../../models/model-object.ts'
-import type { ModelStatus } from '../../models/operations.ts'
+import type { ModelOperations, ModelStatus } from '../../models/operations.ts'
 import { isServerReady } from '../../models/readiness.ts'
 import type { RestDialect } from '../rest-dialect.ts'
 import { mapBody } from './body-mapping.ts'
@@ -94,14 +94,32 @@ function answer(exchange: Exchange, events: EventStream, route: OpenAIRoute): vo
 
 /** Of the whole server, for probes, which have no token. The answers are those of llama-server. */
 function sendHealth({ state, reply }: Exchange, events: EventStream): void {
-  isServerReady(state.operationsFor(ANYBODY).models).then(
-    (ready) => answerJson(reply, ready ? 200 : 503, Buffer.from(JSON.stringify(ready ? OK : LOADING))),
+  const { models } = state.operationsFor(ANYBODY)
+  isServerReady(models).then(
+    (ready) =>
+      answerJson(reply, ready ? 200 : 503, Buffer.from(JSON.stringify(ready ? OK : notReady(models)))),
     (thrown: unknown) => failReply(events, ServeError.from(thrown)),
   )
 }
 
 const OK = { status: 'ok' }
-const LOADING = { error: { code: 503, message: 'Loading model', type: 'unavailable_error' } }
+
+/** Names no model: anybody may ask. */
+function notReady(models: ModelOperations): object {
+  const message = models.unloadedAtStartup().some((name) => hasFailed(models, name))
+    ? 'A model could not be loaded'
+    : 'Loading model'
+  return { error: { code: 503, message, type: 'unavailable_error' } }
+}
+
+function hasFailed(models: ModelOperations, name: string): boolean {
+  try {
+    models.status(name)
+    return false
+  } catch (thrown) {
+    return ServeError.from(thrown).code === 'MODEL_FAILED'
+  }
+}
 
 function sendModels({ models, reply }: Exchange, model: string | undefined): void {
   const json = model === undefined ? modelList(models.statuses()) : modelObject(models.status(model))
