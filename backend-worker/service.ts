@@ -1,6 +1,5 @@
 import { ServeError } from '../common/errors.ts'
 import { headerValue } from '../common/header-lines.ts'
-import { NumberMap } from '../common/number-map.ts'
 import {
   byMethod,
   type HandlerMethod,
@@ -37,7 +36,7 @@ export class Service implements BatchHost {
   readonly limits: LoadedModel['limits']
   readonly #handler: LoadedHandler
   readonly #model: LoadedModel
-  readonly #streams = new NumberMap<ResponseStream>()
+  readonly #streams = new Map<number, ResponseStream>()
   readonly #inbox = new Inbox()
   readonly #steps: Steps | undefined
   readonly #timings: Timings | undefined

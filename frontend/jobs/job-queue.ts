@@ -1,7 +1,6 @@
 import type { ServeError } from '../../common/errors.ts'
 import { BatchPolicy, type BatchRule } from './batch-policy.ts'
 import { type Job, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
-import { JobList } from './job-list.ts'
 import { queueFull } from './queue-full.ts'
 import {
   type Backlog,
@@ -32,9 +31,9 @@ const MAX_BYTES_AT_WORKER = 65_536
 export class JobQueue implements Scheduler, BatchOwner {
   readonly #options: JobQueueOptions
   readonly #limits: JobLimits
-  readonly #jobs = new JobList()
+  #jobs = new Set<Job>()
   /** Queued jobs that wait at a worker. */
-  readonly #atWorkers = new JobList()
+  readonly #atWorkers = new Set<Job>()
   readonly #batches: BatchPolicy
   #workers: readonly JobRunner[] = []
 
@@ -54,7 +53,7 @@ export class JobQueue implements Scheduler, BatchOwner {
 
   /** What waits at a worker begins there soon, or comes back. */
   backlog(): Backlog {
-    return { jobs: this.#jobs.size, since: this.#jobs.first?.createdAt }
+    return { jobs: this.#jobs.size, since: firstOf(this.#jobs)?.createdAt }
   }
 
   isBound(): boolean {
@@ -119,12 +118,9 @@ export class JobQueue implements Scheduler, BatchOwner {
   }
 
   returned(jobs: readonly Job[]): void {
-    for (const job of jobs.toReversed()) {
-      if (!this.#atWorkers.has(job)) continue
-      this.#atWorkers.delete(job)
-      this.#jobs.addFirst(job)
-      job.heldBy(this)
-    }
+    const back = jobs.filter((job) => this.#atWorkers.delete(job))
+    for (const job of back) job.heldBy(this)
+    this.#jobs = new Set([...back, ...this.#jobs])
     this.hand()
   }
 
@@ -134,7 +130,7 @@ export class JobQueue implements Scheduler, BatchOwner {
 
   /** The next batch, oldest job first; empty if none is ready. */
   take(): Job[] {
-    const { first } = this.#jobs
+    const first = firstOf(this.#jobs)
     if (first === undefined) return []
     if (this.#options.batchSize === 1) return this.#remove([first])
     return this.#remove(this.#batches.take(this.#jobs, this.#jobs.size))
@@ -173,6 +169,11 @@ export class JobQueue implements Scheduler, BatchOwner {
     for (const job of jobs) this.#jobs.delete(job)
     return jobs
   }
+}
+
+function firstOf(jobs: Iterable<Job>): Job | undefined {
+  for (const job of jobs) return job
+  return undefined
 }
 
 function mayWaitAtWorker(job: Job): boolean {

@@ -10,8 +10,6 @@ import type { InputFeed } from './input-feed.ts'
 import type { ReplyHead, ReplySink } from './reply-sink.ts'
 import type { Sender } from './sender.ts'
 import { type Limited, TimeLimit } from './time-limit.ts'
-import type { Indexed } from './job-index.ts'
-import type { JobList, Listed } from './job-list.ts'
 
 export type { InputPart }
 
@@ -119,6 +117,17 @@ const OUTCOME_OF: Partial<Record<ErrorCode, JobOutcome>> = {
   CLIENT_STALLED: 'client_stalled',
 }
 
+export type JobState = 'created' | 'queued' | 'assigned' | 'streaming' | 'ended'
+
+/** What may follow each state. A queued job is queued again when another version takes it over. */
+const NEXT: Readonly<Record<JobState, readonly JobState[]>> = {
+  created: ['queued', 'assigned', 'ended'],
+  queued: ['queued', 'assigned', 'ended'],
+  assigned: ['streaming', 'ended'],
+  streaming: ['ended'],
+  ended: [],
+}
+
 const NO_HOLDER: JobHolder = { abandon: () => undefined, drained: () => undefined }
 
 /**
@@ -126,7 +135,7 @@ const NO_HOLDER: JobHolder = { abandon: () => undefined, drained: () => undefine
  * the contract of a stream: the first item determines status and headers, there is exactly one end, and each
  * time limit runs by itself.
  */
-export class Job implements Limited, Listed, Indexed, Budgeted {
+export class Job implements Limited, Budgeted {
   readonly request: JobRequest
   readonly createdAt = performance.now()
   /** When a worker got the job; undefined while it is queued. */
@@ -158,19 +167,14 @@ export class Job implements Limited, Listed, Indexed, Budgeted {
   /** Called once, when the job ends. */
   onEnd: ((job: Job) => void) | undefined
 
-  limit: TimeLimit | undefined
-  limitEnd = 0
-  limitBefore: Limited | undefined
-  limitAfter: Limited | undefined
-  list: JobList | undefined
-  listBefore: Job | undefined
-  listAfter: Job | undefined
-  nextInIndex: Job | undefined
   budget: InputBudget | undefined
   heldBytes = 0
   readonly #sink: ReplySink
+  #state: JobState = 'created'
   #holder = NO_HOLDER
   #limits: JobLimits | undefined
+  /** The limit that runs. */
+  #limit: TimeLimit | undefined
   #gapTimer: NodeJS.Timeout | undefined
   #totalTimer: NodeJS.Timeout | undefined
   /** When the stream last advanced: an item arrived, or the client read some. */
@@ -182,8 +186,12 @@ export class Job implements Limited, Listed, Indexed, Budgeted {
     this.#sink = sink
   }
 
+  get state(): JobState {
+    return this.#state
+  }
+
   get ended(): boolean {
-    return this.outcome !== undefined
+    return this.#state === 'ended'
   }
 
   /**
@@ -196,6 +204,7 @@ export class Job implements Limited, Listed, Indexed, Budgeted {
 
   /** A queue has accepted the job. */
   queued(holder: JobHolder, limits: JobLimits): void {
+    this.#move('queued')
     this.#holder = holder
     this.#limits = limits
     if (limits.total > 0) {
@@ -207,14 +216,14 @@ export class Job implements Limited, Listed, Indexed, Budgeted {
 
   /** No worker was free, so the queue time limit starts. */
   waits(): void {
-    this.#limits?.queue.begin(this)
+    this.#beginLimit(this.#limits?.queue)
   }
 
   /** It leaves its queue for that of another version, whose limits begin anew. */
   leavesQueue(): void {
     this.#holder.abandon(this, 'shutdown')
     this.#holder = NO_HOLDER
-    this.limit?.end(this)
+    this.#endLimit()
     clearTimeout(this.#totalTimer)
   }
 
@@ -227,12 +236,13 @@ export class Job implements Limited, Listed, Indexed, Budgeted {
    * A worker has the job and its input. The input is released here, because a stream may stay open for long.
    */
   started(holder: JobHolder, now = performance.now()): void {
+    this.#move('assigned')
     this.request.parts = NO_PARTS
     this.budget?.release(this)
     this.#holder = holder
     this.startedAt = now
-    this.limit?.end(this)
-    this.#limits?.firstResponse.begin(this)
+    this.#endLimit()
+    this.#beginLimit(this.#limits?.firstResponse)
   }
 
   /**
@@ -240,7 +250,7 @@ export class Job implements Limited, Listed, Indexed, Budgeted {
    * `drained`.
    */
   respond(response: JobResponse): boolean {
-    if (this.outcome !== undefined) return true
+    if (this.ended) return true
     try {
       return this.#respond(response)
     } catch (thrown) {
@@ -262,8 +272,9 @@ export class Job implements Limited, Listed, Indexed, Budgeted {
       return true
     }
     if (first) {
+      this.#move('streaming')
       this.streaming = true
-      this.limit?.end(this)
+      this.#endLimit()
       this.#limitGap(this.#limits?.gap ?? 0)
       this.#sink.open(response)
     }
@@ -275,11 +286,11 @@ export class Job implements Limited, Listed, Indexed, Budgeted {
 
   /** The handler works on it, though it has sent nothing: its time limits begin anew. */
   alive(): void {
-    if (this.outcome !== undefined || this.startedAt === undefined) return
+    if (this.#state !== 'assigned' && this.#state !== 'streaming') return
     this.#lastProgress = performance.now()
-    if (this.streaming) return
-    this.limit?.end(this)
-    this.#limits?.firstResponse.begin(this)
+    if (this.#state === 'streaming') return
+    this.#endLimit()
+    this.#beginLimit(this.#limits?.firstResponse)
   }
 
   #follows(now: number): void {
@@ -295,7 +306,7 @@ export class Job implements Limited, Listed, Indexed, Budgeted {
 
   /** Ends the stream; its last item came before. */
   finish(): void {
-    if (this.outcome !== undefined) return
+    if (this.ended) return
     this.#end('finished')
     try {
       this.#sink.close()
@@ -309,7 +320,7 @@ export class Job implements Limited, Listed, Indexed, Budgeted {
    * performance.now(); items that arrived together need only one.
    */
   item(chunk: Uint8Array, from: number, to: number, arrivedAt = performance.now()): boolean {
-    if (this.outcome !== undefined) return true
+    if (this.ended) return true
     // The first item read the clock itself, after its chunk had arrived.
     const now = Math.max(arrivedAt, this.#lastResponse)
     this.#follows(now)
@@ -331,14 +342,14 @@ export class Job implements Limited, Listed, Indexed, Budgeted {
    */
   #broke(thrown: unknown): true {
     const error = ServeError.from(thrown)
-    if (this.outcome === undefined) this.abort(error, 'failed')
+    if (!this.ended) this.abort(error, 'failed')
     else this.#refuse(error)
     return true
   }
 
   /** Fails the job: the client gets the error in its dialect. */
   fail(error: ServeError): void {
-    if (this.outcome !== undefined) return
+    if (this.ended) return
     this.errorCode = error.code
     this.#end(OUTCOME_OF[error.code] ?? 'failed')
     this.#refuse(error)
@@ -351,21 +362,21 @@ export class Job implements Limited, Listed, Indexed, Budgeted {
 
   /** The client disconnected or its deadline passed: there is no response, and the work is stopped. */
   cancel(reason: AbandonReason = 'client left'): void {
-    if (this.outcome !== undefined) return
+    if (this.ended) return
     this.#end(reason === 'deadline' || reason === 'timeout' ? 'timed_out' : 'cancelled')
     this.#holder.abandon(this, reason)
   }
 
   /** The job cannot continue: the client gets the error, and the work is stopped. */
   abort(error: ServeError, reason: AbandonReason): void {
-    if (this.outcome !== undefined) return
+    if (this.ended) return
     this.fail(error)
     this.#holder.abandon(this, reason)
   }
 
   /** The client's connection has room again. */
   drained(): void {
-    if (this.outcome !== undefined) return
+    if (this.ended) return
     this.isHeldBack = false
     this.#lastProgress = performance.now()
     this.#holder.drained(this)
@@ -373,6 +384,16 @@ export class Job implements Limited, Listed, Indexed, Budgeted {
 
   expired({ code, what, key, ms }: TimeLimit): void {
     this.#timeout(code, what, key, ms)
+  }
+
+  #beginLimit(limit: TimeLimit | undefined): void {
+    this.#limit = limit
+    limit?.begin(this)
+  }
+
+  #endLimit(): void {
+    this.#limit?.end(this)
+    this.#limit = undefined
   }
 
   /** Items only record their time. The timer checks it when it fires, and restarts for the remaining time. */
@@ -387,7 +408,7 @@ export class Job implements Limited, Listed, Indexed, Budgeted {
   }
 
   #timeout(code: ErrorCode, what: string, key: string, ms: number): void {
-    if (this.outcome !== undefined) return
+    if (this.ended) return
     const stall = this.#stall
     this.errorCode = stall === undefined ? code : 'CLIENT_STALLED'
     this.#end(stall === undefined ? 'timed_out' : 'client_stalled')
@@ -401,10 +422,16 @@ export class Job implements Limited, Listed, Indexed, Budgeted {
     return this.request.feed?.waitsForClient === true ? 'the client sent no further input' : undefined
   }
 
+  #move(to: JobState): void {
+    if (!NEXT[this.#state].includes(to)) throw new Error(`A job that is ${this.#state} cannot become ${to}`)
+    this.#state = to
+  }
+
   #end(outcome: JobOutcome, now = performance.now()): void {
+    this.#move('ended')
     this.outcome = outcome
     this.endedAt = now
-    this.limit?.end(this)
+    this.#endLimit()
     if (this.#gapTimer !== undefined) clearTimeout(this.#gapTimer)
     if (this.#totalTimer !== undefined) clearTimeout(this.#totalTimer)
     this.onEnd?.(this)

@@ -1,21 +1,14 @@
 import type { ErrorCode } from '../../common/errors.ts'
 import { startTimer } from '../../common/timer.ts'
 
-/** The fields of a job that time limits use; nothing else writes them. */
 export interface Limited {
-  /** The running limit; undefined: none. */
-  limit: TimeLimit | undefined
-  /** performance.now() at which the limit expires. */
-  limitEnd: number
-  limitBefore: Limited | undefined
-  limitAfter: Limited | undefined
   /** The limit has expired. */
   expired(limit: TimeLimit): void
 }
 
 /**
  * One time limit for many jobs. It has the same length for all of them, so it expires in the order in which
- * it started: one list and one timer, instead of a timer per request.
+ * it started: one table and one timer, instead of a timer per request.
  */
 export class TimeLimit {
   /** Milliseconds; 0: no limit. */
@@ -25,8 +18,8 @@ export class TimeLimit {
   readonly what: string
   /** The setting behind the limit; part of the error message. */
   readonly key: string
-  #oldest: Limited | undefined
-  #newest: Limited | undefined
+  /** When it expires for each, by performance.now(), the oldest first. */
+  readonly #ends = new Map<Limited, number>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(ms: number, code: ErrorCode, what: string, key: string) {
@@ -38,37 +31,29 @@ export class TimeLimit {
 
   begin(job: Limited): void {
     if (this.ms === 0) return
-    job.limit = this
-    job.limitEnd = performance.now() + this.ms
-    job.limitBefore = this.#newest
-    if (this.#newest === undefined) this.#oldest = job
-    else this.#newest.limitAfter = job
-    this.#newest = job
+    this.#ends.delete(job)
+    this.#ends.set(job, performance.now() + this.ms)
     this.#timer ??= this.#arm(this.ms)
   }
 
   end(job: Limited): void {
-    if (job.limit !== this) return
-    const { limitBefore: before, limitAfter: after } = job
-    if (before === undefined) this.#oldest = after
-    else before.limitAfter = after
-    if (after === undefined) this.#newest = before
-    else after.limitBefore = before
-    job.limit = job.limitBefore = job.limitAfter = undefined
+    this.#ends.delete(job)
   }
 
   /**
    * The job that the timer was set for may have ended, so it checks the oldest job now. The timer runs on
-   * when the list is empty: one for each request would cost more than all the rest here.
+   * when the table is empty: one for each request would cost more than all the rest here.
    */
   #arm(ms: number): NodeJS.Timeout {
     return startTimer(() => {
       const now = performance.now()
-      for (let job = this.#oldest; job !== undefined && job.limitEnd <= now; job = this.#oldest) {
-        this.end(job)
+      for (const [job, end] of this.#ends) {
+        if (end > now) break
+        this.#ends.delete(job)
         job.expired(this)
       }
-      this.#timer = this.#oldest && this.#arm(Math.ceil(this.#oldest.limitEnd - now))
+      const [next] = this.#ends.values()
+      this.#timer = next === undefined ? undefined : this.#arm(Math.ceil(next - now))
     }, ms).unref()
   }
 }

@@ -1,5 +1,4 @@
 import { ServeError } from '../../common/errors.ts'
-import { NumberMap } from '../../common/number-map.ts'
 import type { TakeItem } from '../../protocol/channel.ts'
 import type { CancelReason, FromWorker, PredictRequest } from '../../protocol/messages.ts'
 import type { Job } from '../jobs/job.ts'
@@ -16,7 +15,7 @@ export class Requests implements InFlightLink {
   readonly maxOwed: number
   readonly #options: RequestsOptions
   readonly #group: RequestsOptions['group']
-  readonly #entries = new NumberMap<InFlight>()
+  readonly #entries = new Map<number, InFlight>()
   readonly #ahead: BatchesAhead
   readonly #patience: Patience
   #lastId = 0
@@ -54,10 +53,7 @@ export class Requests implements InFlightLink {
 
   /** The jobs that have not ended. */
   jobs(): Job[] {
-    return this.#entries
-      .values()
-      .map((entry) => entry.job)
-      .filter((job) => !job.ended)
+    return [...this.#entries.values()].map(({ job }) => job).filter((job) => !job.ended)
   }
 
   /** @param now of performance.now(): the jobs begin */
@@ -144,7 +140,7 @@ export class Requests implements InFlightLink {
   failAll(error: ServeError): string[] {
     const waiting = this.#ahead.clear()
     for (const run of waiting) this.#forget(run)
-    const entries = this.#entries.values()
+    const entries = [...this.#entries.values()]
     this.#entries.clear()
     this.#batches = 0
     giveBack(waiting)

@@ -57,7 +57,7 @@ export class CollectingRun extends NodeRun {
   }
 
   #finish(output: Uint8Array): void {
-    this.limit?.end(this)
+    this.node.limit.end(this)
     this.owner.finished(this, output)
   }
 

@@ -25,14 +25,14 @@ export class LeafRun extends NodeRun {
 
   /** TorchServe labels every answer of a workflow as JSON; here only one without a content type. */
   override whole(head: ReplyHead, body: Uint8Array): void {
-    this.limit?.end(this)
+    this.node.limit.end(this)
     this.#begun = true
     this.#client.respond({ ...head, contentType: head.contentType ?? 'application/json', body })
     this.owner.finished(this, undefined)
   }
 
   override open(head: ReplyHead): void {
-    this.limit?.end(this)
+    this.node.limit.end(this)
     this.#begun = true
     this.#head = head
     this.letGo()

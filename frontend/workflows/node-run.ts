@@ -35,10 +35,6 @@ const NO_PARTS: InputPart[] = []
 export abstract class NodeRun implements ReplySink, Limited {
   readonly node: WorkflowNode
   tries = 0
-  limit: TimeLimit | undefined
-  limitEnd = 0
-  limitBefore: Limited | undefined
-  limitAfter: Limited | undefined
   protected readonly owner: NodeRunOwner
   readonly #request: JobRequest
   #parts: InputPart[]
@@ -80,7 +76,7 @@ export abstract class NodeRun implements ReplySink, Limited {
 
   /** Nobody waits for the node: cancels its job, without retry. */
   cancel(reason: AbandonReason): void {
-    this.limit?.end(this)
+    this.node.limit.end(this)
     this.#job?.cancel(reason)
   }
 
@@ -98,7 +94,7 @@ export abstract class NodeRun implements ReplySink, Limited {
   protected abstract get repeatable(): boolean
 
   fail(error: ServeError): void {
-    this.limit?.end(this)
+    this.node.limit.end(this)
     if (!this.repeatable || this.tries > this.node.retries || isFinal(error)) {
       this.owner.failed(this, error)
       return

@@ -21,10 +21,6 @@ const refusedInTurn = new TurnCount()
 
 /** What is known of one gRPC connection. Without open calls it is idle, and closed with GOAWAY in the end. */
 export class Connection implements Limited {
-  limit: TimeLimit | undefined
-  limitEnd = 0
-  limitBefore: Limited | undefined
-  limitAfter: Limited | undefined
   readonly budget: ByteBudget
   readonly explained: Explained
   /** Answers that it has not read; undefined: nothing bounds them. */

@@ -82,10 +82,6 @@ function closeReader(this: ReadStream): void {
  * it is; anything else is collected, counted, decompressed.
  */
 export class RequestReader implements Limited {
-  limit: TimeLimit | undefined
-  limitEnd = 0
-  limitBefore: Limited | undefined
-  limitAfter: Limited | undefined
   /** Set when grpc-js has its call for the stream. */
   call: ServerInterceptingCallInterface | undefined
   /** Set for calls whose bytes are counted. */

@@ -98,7 +98,7 @@ export class Connection implements CheckedConnection {
 
   /**
    * What a body holds that has not come to its end counts until then. One entry for all bodies of the
-   * connection: see NumberMap for what comes and goes with every request.
+   * connection.
    * @param bytes that it holds now
    * @param refuse is called when others need the room; the body counts no more then
    */

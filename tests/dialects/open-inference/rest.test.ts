@@ -311,6 +311,7 @@ describe('infer_stream', () => {
     expect(said(await failed)).toEqual([418, { error: 'no' }])
     const broken = ask(rig, STREAM, TEXT)
     const job = await rig.models.nextJob()
+    rig.models.start(job)
     item(job, 'one')
     job.fail(new ServeError('HANDLER_FAILED', 'Prediction failed'))
     const { status, text } = await broken
@@ -324,6 +325,7 @@ describe('infer_stream', () => {
     const controller = new AbortController()
     const asked = fetch(`${rig.listener.address}${STREAM}`, { ...TEXT, signal: controller.signal })
     const job = await rig.models.nextJob()
+    rig.models.start(job)
     item(job, 'one')
     await asked
     controller.abort()
@@ -357,6 +359,7 @@ describe('generate', () => {
       ['data', 'hi'],
       ['parameters', '{"max_tokens":2}'],
     ])
+    rig.models.start(job)
     item(job, 'one')
     job.finish()
     const { text } = await asked

@@ -19,6 +19,7 @@ let grpc: RunningGrpc
 beforeEach(async () => {
   grpc = await startGrpc()
   grpc.workflows.onJob = (job: Job) => {
+    job.started({ abandon: () => undefined, drained: () => undefined })
     job.respond({ status: 200, headers: {}, body: Buffer.from('a'), more: true })
     job.item(Buffer.from('b'), 0, 1)
     job.finish()

@@ -165,6 +165,7 @@ describe('a stream', () => {
     const wire = new Wire(rig.listener.port).request('GET', '/predictions/m').request('GET', '/predictions/m')
     await rig.models.until(() => rig.models.jobs.length === 2)
     const [first, second] = rig.models.jobs as [Job, Job]
+    rig.models.start(second)
     second.respond(item('second'))
     second.respond(item('', false))
     first.respond({ ...OK, body: bytes('first') })
@@ -177,6 +178,7 @@ describe('a stream', () => {
     const wire = new Wire(rig.listener.port).request('GET', '/predictions/m').request('GET', '/predictions/m')
     await rig.models.until(() => rig.models.jobs.length === 2)
     const [first, second] = rig.models.jobs as [Job, Job]
+    rig.models.start(second)
     second.respond(item('second'))
     second.fail(failed)
     first.respond({ ...OK, body: bytes('first') })
