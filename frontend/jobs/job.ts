@@ -1,7 +1,6 @@
 import { type ErrorCode, ServeError } from '../../common/errors.ts'
 import type { HandlerMethod } from '../../common/handler-methods.ts'
 import type { InputPart } from '../../common/input-part.ts'
-import { startTimer } from '../../common/timer.ts'
 import type { Distribution } from '../observe/metrics/distribution.ts'
 import type { Outcome } from '../observe/metrics/tally.ts'
 import type { JobSpan } from '../observe/traces/tracing.ts'
@@ -75,9 +74,8 @@ export interface JobTimeouts {
 export interface JobLimits {
   readonly queue: TimeLimit
   readonly firstResponse: TimeLimit
-  readonly gap: number
-  readonly total: number
-  readonly totalKey: string
+  readonly gap: TimeLimit
+  readonly total: TimeLimit
 }
 
 export function jobLimits(timeouts: JobTimeouts): JobLimits {
@@ -85,9 +83,8 @@ export function jobLimits(timeouts: JobTimeouts): JobLimits {
   return {
     queue: new TimeLimit(queue, 'QUEUE_TIMEOUT', 'waited too long for a worker', 'queueTimeout'),
     firstResponse: new TimeLimit(firstResponse, 'RESPONSE_TIMEOUT', 'no response', 'firstResponseTimeout'),
-    gap,
-    total,
-    totalKey,
+    gap: new TimeLimit(gap, 'RESPONSE_TIMEOUT', 'no further response', 'gapTimeout'),
+    total: new TimeLimit(total, 'REQUEST_TIMEOUT', 'the whole request took too long', totalKey),
   }
 }
 
@@ -173,12 +170,8 @@ export class Job implements Limited, Budgeted {
   #state: JobState = 'created'
   #holder = NO_HOLDER
   #limits: JobLimits | undefined
-  /** The limit that runs. */
+  /** The limit of its state; the one of the whole request runs beside it. */
   #limit: TimeLimit | undefined
-  #gapTimer: NodeJS.Timeout | undefined
-  #totalTimer: NodeJS.Timeout | undefined
-  /** When the stream last advanced: an item arrived, or the client read some. */
-  #lastProgress = 0
   #lastResponse = 0
 
   constructor(request: JobRequest, sink: ReplySink) {
@@ -207,11 +200,7 @@ export class Job implements Limited, Budgeted {
     this.#move('queued')
     this.#holder = holder
     this.#limits = limits
-    if (limits.total > 0) {
-      this.#totalTimer = startTimer(() => {
-        this.#timeout('REQUEST_TIMEOUT', 'the whole request took too long', limits.totalKey, limits.total)
-      }, limits.total)
-    }
+    limits.total.begin(this)
   }
 
   /** No worker was free, so the queue time limit starts. */
@@ -223,8 +212,7 @@ export class Job implements Limited, Budgeted {
   leavesQueue(): void {
     this.#holder.abandon(this, 'shutdown')
     this.#holder = NO_HOLDER
-    this.#endLimit()
-    clearTimeout(this.#totalTimer)
+    this.#endLimits()
   }
 
   /** Another holder has the queued job now. */
@@ -241,7 +229,6 @@ export class Job implements Limited, Budgeted {
     this.budget?.release(this)
     this.#holder = holder
     this.startedAt = now
-    this.#endLimit()
     this.#beginLimit(this.#limits?.firstResponse)
   }
 
@@ -263,7 +250,7 @@ export class Job implements Limited, Budgeted {
     const now = performance.now()
     if (first) this.#begin(response, now)
     else this.#follows(now)
-    this.#lastResponse = this.#lastProgress = now
+    this.#lastResponse = now
     this.items += 1
     this.bytes += response.body.byteLength
     if (response.more === undefined || (first && !response.more)) {
@@ -274,10 +261,9 @@ export class Job implements Limited, Budgeted {
     if (first) {
       this.#move('streaming')
       this.streaming = true
-      this.#endLimit()
-      this.#limitGap(this.#limits?.gap ?? 0)
       this.#sink.open(response)
     }
+    this.#beginLimit(this.#limits?.gap)
     const room = this.#sink.write(response.body, 0, response.body.byteLength)
     if (!room) this.isHeldBack = true
     if (!response.more) this.finish()
@@ -286,11 +272,7 @@ export class Job implements Limited, Budgeted {
 
   /** The handler works on it, though it has sent nothing: its time limits begin anew. */
   alive(): void {
-    if (this.#state !== 'assigned' && this.#state !== 'streaming') return
-    this.#lastProgress = performance.now()
-    if (this.#state === 'streaming') return
-    this.#endLimit()
-    this.#beginLimit(this.#limits?.firstResponse)
+    if (this.#state === 'assigned' || this.#state === 'streaming') this.#beginLimit(this.#limit)
   }
 
   #follows(now: number): void {
@@ -324,7 +306,8 @@ export class Job implements Limited, Budgeted {
     // The first item read the clock itself, after its chunk had arrived.
     const now = Math.max(arrivedAt, this.#lastResponse)
     this.#follows(now)
-    this.#lastResponse = this.#lastProgress = now
+    this.#lastResponse = now
+    this.#limit?.begin(this, now)
     this.items += 1
     this.bytes += to - from
     try {
@@ -378,36 +361,23 @@ export class Job implements Limited, Budgeted {
   drained(): void {
     if (this.ended) return
     this.isHeldBack = false
-    this.#lastProgress = performance.now()
+    this.#limit?.begin(this)
     this.#holder.drained(this)
   }
 
-  expired({ code, what, key, ms }: TimeLimit): void {
-    this.#timeout(code, what, key, ms)
-  }
-
+  /** The limit takes the place of the one that runs. */
   #beginLimit(limit: TimeLimit | undefined): void {
+    if (limit !== this.#limit) this.#limit?.end(this)
     this.#limit = limit
     limit?.begin(this)
   }
 
-  #endLimit(): void {
-    this.#limit?.end(this)
-    this.#limit = undefined
+  #endLimits(): void {
+    this.#beginLimit(undefined)
+    this.#limits?.total.end(this)
   }
 
-  /** Items only record their time. The timer checks it when it fires, and restarts for the remaining time. */
-  #limitGap(ms: number): void {
-    if (ms === 0) return
-    const check = (): void => {
-      const left = this.#lastProgress + ms - performance.now()
-      if (left > 0) this.#gapTimer = startTimer(check, Math.ceil(left))
-      else this.#timeout('RESPONSE_TIMEOUT', 'no further response', 'gapTimeout', ms)
-    }
-    this.#gapTimer = startTimer(check, ms)
-  }
-
-  #timeout(code: ErrorCode, what: string, key: string, ms: number): void {
+  expired({ code, what, key, ms }: TimeLimit): void {
     if (this.ended) return
     const stall = this.#stall
     this.errorCode = stall === undefined ? code : 'CLIENT_STALLED'
@@ -431,9 +401,7 @@ export class Job implements Limited, Budgeted {
     this.#move('ended')
     this.outcome = outcome
     this.endedAt = now
-    this.#endLimit()
-    if (this.#gapTimer !== undefined) clearTimeout(this.#gapTimer)
-    if (this.#totalTimer !== undefined) clearTimeout(this.#totalTimer)
+    this.#endLimits()
     this.onEnd?.(this)
   }
 }

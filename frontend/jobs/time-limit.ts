@@ -29,10 +29,11 @@ export class TimeLimit {
     this.key = key
   }
 
-  begin(job: Limited): void {
+  /** Begins it, or begins it anew. `now`: performance.now(). */
+  begin(job: Limited, now = performance.now()): void {
     if (this.ms === 0) return
     this.#ends.delete(job)
-    this.#ends.set(job, performance.now() + this.ms)
+    this.#ends.set(job, now + this.ms)
     this.#timer ??= this.#arm(this.ms)
   }
 

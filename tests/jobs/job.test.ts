@@ -281,23 +281,6 @@ describe('the four time limits', () => {
     expect(sink.calls.at(-1)).toBe('fail REQUEST_TIMEOUT')
   })
 
-  test.each<[string, (job: Job) => void]>([
-    ['is cancelled', (job) => job.cancel()],
-    ['fails', (job) => job.fail(new ServeError('HANDLER_FAILED', 'x'))],
-    ['has its answer', (job) => job.respond(response('a'))],
-    [
-      'has its last item',
-      (job) => {
-        job.respond(response('a', true))
-        job.respond(response('', false))
-      },
-    ],
-  ])('the timers of a job that %s are gone at once: they would hold it until they fire', (_what, end) => {
-    const { job } = runningJob({ ...NO_LIMITS, gap: 1000, total: 1000 })
-    end(job)
-    expect(jest.getTimerCount()).toBe(0)
-  })
-
   test('no timer runs on after any end', () => {
     const limits = { queue: 1000, firstResponse: 1000, gap: 1000, total: 1000 }
     runningJob(limits).job.cancel()
