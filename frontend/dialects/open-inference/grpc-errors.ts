@@ -5,9 +5,10 @@ import { type CallError, fromHttpStatus, printable, withRetry } from '../../edge
 
 /**
  * gRPC status of each code, chosen by what Seldon Core's agent does with it (docs/seldon.md): it repeats
- * UNAVAILABLE and RESOURCE_EXHAUSTED, and it loads the model after NOT_FOUND and UNAVAILABLE.
+ * UNAVAILABLE and RESOURCE_EXHAUSTED, and it loads the model after NOT_FOUND and UNAVAILABLE. The others
+ * are INTERNAL.
  */
-const STATUSES: Readonly<Record<ErrorCode, Status>> = {
+const STATUSES: Partial<Record<ErrorCode, Status>> = {
   INVALID_ARGUMENT: Status.INVALID_ARGUMENT,
   MALFORMED_BODY: Status.INVALID_ARGUMENT,
   INVALID_TENSOR: Status.INVALID_ARGUMENT,
@@ -32,38 +33,22 @@ const STATUSES: Readonly<Record<ErrorCode, Status>> = {
   INVALID_ARCHIVE: Status.INVALID_ARGUMENT,
   UNTRUSTED_ARCHIVE: Status.INVALID_ARGUMENT,
   DOWNLOAD_FAILED: Status.INVALID_ARGUMENT,
-  DEPENDENCIES_FAILED: Status.INTERNAL,
   WORKFLOW_NOT_FOUND: Status.NOT_FOUND,
   INVALID_WORKFLOW: Status.INVALID_ARGUMENT,
   INVALID_DAG: Status.INVALID_ARGUMENT,
-  WORKFLOW_NOT_REGISTERED: Status.INTERNAL,
-  WORKFLOW_NODE_FAILED: Status.INTERNAL,
   // Not NOT_FOUND: the model is there.
   REQUEST_NOT_FOUND: Status.FAILED_PRECONDITION,
   // An operator scaled it to none: a load would undo that.
   NO_WORKER: Status.FAILED_PRECONDITION,
   QUEUE_FULL: Status.RESOURCE_EXHAUSTED,
-  NO_DEVICE: Status.INTERNAL,
   SHUTTING_DOWN: Status.UNAVAILABLE,
   QUEUE_TIMEOUT: Status.DEADLINE_EXCEEDED,
   RESPONSE_TIMEOUT: Status.DEADLINE_EXCEEDED,
   REQUEST_TIMEOUT: Status.DEADLINE_EXCEEDED,
   DEADLINE_EXCEEDED: Status.DEADLINE_EXCEEDED,
   CLIENT_STALLED: Status.DEADLINE_EXCEEDED,
-  CLEANUP_TIMEOUT: Status.INTERNAL,
   CANCELLED: Status.CANCELLED,
-  HANDLER_FAILED: Status.INTERNAL,
-  HANDLER_REJECTED: Status.INTERNAL,
-  INVALID_OUTPUT: Status.INTERNAL,
-  RESPONSE_TOO_LARGE: Status.INTERNAL,
-  SEND_OVERFLOW: Status.INTERNAL,
-  OUT_OF_MEMORY: Status.INTERNAL,
   WORKER_LOST: Status.UNAVAILABLE,
-  WORKER_KILLED: Status.INTERNAL,
-  WORKER_START_FAILED: Status.INTERNAL,
-  PROTOCOL: Status.INTERNAL,
-  CONFIG: Status.INTERNAL,
-  INTERNAL: Status.INTERNAL,
 }
 
 /** Statuses after which the agent, or a client with a usual retry policy, sends the call again. */
@@ -90,6 +75,6 @@ export function callError(error: ServeError): CallError {
 
 function statusOf({ code, status = 500, begun }: ServeError): Status {
   if (code === 'HANDLER_REJECTED') return CHOSEN.get(status) ?? fromHttpStatus(status)
-  const own = STATUSES[code]
+  const own = STATUSES[code] ?? Status.INTERNAL
   return begun && REPEATED.has(own) ? Status.INTERNAL : own
 }

@@ -4,9 +4,10 @@ import { isFinalStatus, type Refusal } from '../../edge/http/http-reply.ts'
 
 /**
  * The HTTP status of each code, chosen by what Seldon Core's proxies do with it (docs/seldon.md): after 400
- * and 404 its agent loads the model and repeats the request, and its Envoy repeats a request after 5xx.
+ * and 404 its agent loads the model and repeats the request, and its Envoy repeats a request after 5xx. The
+ * others are 500.
  */
-const STATUSES: Readonly<Record<ErrorCode, number>> = {
+const STATUSES: Partial<Record<ErrorCode, number>> = {
   INVALID_ARGUMENT: 422,
   MALFORMED_BODY: 422,
   INVALID_TENSOR: 422,
@@ -30,37 +31,23 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   INVALID_ARCHIVE: 422,
   UNTRUSTED_ARCHIVE: 422,
   DOWNLOAD_FAILED: 422,
-  DEPENDENCIES_FAILED: 500,
   WORKFLOW_NOT_FOUND: 404,
   INVALID_WORKFLOW: 422,
   INVALID_DAG: 422,
-  WORKFLOW_NOT_REGISTERED: 500,
-  WORKFLOW_NODE_FAILED: 500,
   // Not 404: the model is there.
   REQUEST_NOT_FOUND: 409,
   NO_WORKER: 503,
   QUEUE_FULL: 429,
-  NO_DEVICE: 500,
   SHUTTING_DOWN: 503,
   QUEUE_TIMEOUT: 503,
   RESPONSE_TIMEOUT: 504,
   REQUEST_TIMEOUT: 504,
   DEADLINE_EXCEEDED: 504,
   CLIENT_STALLED: 408,
-  CLEANUP_TIMEOUT: 500,
   CANCELLED: 503,
-  HANDLER_FAILED: 500,
-  HANDLER_REJECTED: 500,
-  INVALID_OUTPUT: 500,
-  RESPONSE_TOO_LARGE: 500,
-  SEND_OVERFLOW: 500,
   OUT_OF_MEMORY: 507,
   WORKER_LOST: 503,
   WORKER_KILLED: 507,
-  WORKER_START_FAILED: 500,
-  PROTOCOL: 500,
-  CONFIG: 500,
-  INTERNAL: 500,
 }
 
 /** Codes after which a repeated request may succeed. */
@@ -93,7 +80,7 @@ export function errorAnswer(error: ServeError): Refusal & { json: string } {
 function statusOf({ code, status, begun }: ServeError): number {
   if (code === 'HANDLER_REJECTED' && status !== undefined && isFinalStatus(status))
     return RELOADS.has(status) ? UNPROCESSABLE : status
-  const own = STATUSES[code]
+  const own = STATUSES[code] ?? 500
   return begun && (REPEATABLE.has(code) || RELOADS.has(own)) ? 500 : own
 }
 

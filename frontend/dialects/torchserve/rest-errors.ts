@@ -21,9 +21,10 @@ const notAllowed = answer(405, 'MethodNotAllowedException')
 
 /**
  * Statuses and types as in TorchServe (frontend/server/src/main/java/org/pytorch/serve/http/*Exception.java
- * and HttpRequestHandler.java). Codes that TorchServe lacks use the closest ones.
+ * and HttpRequestHandler.java). Codes that TorchServe lacks use the closest ones; those
+ * that are not listed are 500.
  */
-const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
+const ANSWERS: Partial<Record<ErrorCode, ErrorAnswer>> = {
   INVALID_ARGUMENT: answer(400, 'BadRequestException'),
   MALFORMED_BODY: answer(400, 'ErrorDataDecoderException'),
   INVALID_TENSOR: answer(400, 'BadRequestException'),
@@ -52,38 +53,33 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   INVALID_WORKFLOW: answer(400, 'InvalidWorkflowException'),
   INVALID_DAG: answer(400, 'InvalidDAGException'),
   WORKFLOW_NOT_REGISTERED: answer(500, 'WorkflowException'),
-  WORKFLOW_NODE_FAILED: server(500),
   REQUEST_NOT_FOUND: answer(404, 'ResourceNotFoundException'),
   NO_WORKER: unavailable,
   QUEUE_FULL: unavailable,
   NO_DEVICE: answer(500, 'WorkerInitializationException'),
   SHUTTING_DOWN: unavailable,
   QUEUE_TIMEOUT: unavailable,
-  RESPONSE_TIMEOUT: server(500),
-  REQUEST_TIMEOUT: server(500),
   DEADLINE_EXCEEDED: answer(408, 'RequestTimeoutException'),
   CLIENT_STALLED: answer(408, 'RequestTimeoutException'),
   CLEANUP_TIMEOUT: answer(408, 'RequestTimeoutException'),
   CANCELLED: unavailable,
   HANDLER_FAILED: server(503),
-  HANDLER_REJECTED: server(500),
   INVALID_OUTPUT: server(503),
-  RESPONSE_TOO_LARGE: server(500),
   SEND_OVERFLOW: server(503),
   OUT_OF_MEMORY: server(507),
-  WORKER_LOST: server(500),
   WORKER_KILLED: server(507),
-  WORKER_START_FAILED: server(500),
-  PROTOCOL: server(500),
-  CONFIG: server(500),
-  INTERNAL: server(500),
 }
 
 export function errorAnswer(error: ServeError): ErrorAnswer {
   if (error.code === 'HANDLER_REJECTED') return server(rejectedStatus(error.status))
   if (error.code === 'MALFORMED_BODY' && error.cause instanceof SyntaxError)
     return answer(500, 'JsonSyntaxException')
-  return ANSWERS[error.code]
+  return answerTo(error.code)
+}
+
+/** The answer to a code, whatever its cause. */
+export function answerTo(code: ErrorCode): ErrorAnswer {
+  return ANSWERS[code] ?? server(500)
 }
 
 /**
