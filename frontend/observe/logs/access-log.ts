@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { redactSecrets } from '../../../common/redact.ts'
-import { stamp } from './clock.ts'
+import { localTime } from './clock.ts'
 import { escapeControls } from '../../../common/escape-controls.ts'
 import type { LineWriter } from './log-file.ts'
 
@@ -12,8 +12,6 @@ const PLAIN = /^[\x20-\x7e]*$/
 /** Writes one line per answered request, in the format of TorchServe's access_log.log. */
 export class AccessLog {
   readonly #lines: LineWriter
-  /** The last request's escaped line; requests often repeat, and escaping costs time. */
-  #last = { method: '', url: '', httpVersion: '', shown: '' }
 
   constructor(lines: LineWriter) {
     this.#lines = lines
@@ -27,12 +25,8 @@ export class AccessLog {
    */
   rest(peer: string, req: IncomingMessage, status: number, startedAt: number, traceId?: string): void {
     const { method, url, httpVersion } = req
-    const last = this.#last
-    if (last.url !== url || last.method !== method || last.httpVersion !== httpVersion) {
-      const shown = printable(`${method} ${redactSecrets(url!)} HTTP/${httpVersion}`)
-      this.#last = { method: method!, url: url!, httpVersion, shown }
-    }
-    this.#add(peer, this.#last.shown, status, startedAt, traceId)
+    const request = printable(`${method} ${redactSecrets(url!)} HTTP/${httpVersion}`)
+    this.#add(peer, request, status, startedAt, traceId)
   }
 
   /** Logs a request that is not valid HTTP, with TorchServe's line for it. */
@@ -49,7 +43,7 @@ export class AccessLog {
     const now = Date.now()
     const trace = traceId === undefined ? '' : ` trace_id=${traceId}`
     this.#lines.write(
-      `${stamp(now).text} - ${peer} "${request}" ${status} ${Math.max(0, now - startedAt)}${trace}\n`,
+      `${localTime(now)} - ${peer} "${request}" ${status} ${Math.max(0, now - startedAt)}${trace}\n`,
     )
   }
 }

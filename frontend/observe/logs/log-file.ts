@@ -4,7 +4,6 @@ import { Allowance } from '../../../common/allowance.ts'
 import { makeFolderSync } from '../../../common/make-folder.ts'
 import { startTimer } from '../../../common/timer.ts'
 import { endOfDay, localTime } from './clock.ts'
-import { WaitingText } from './waiting-text.ts'
 import { compress, leftAside, prune, setAside } from './roll.ts'
 
 /** Logs hold clients' addresses and what handlers print: only owner and group may read them. */
@@ -34,6 +33,8 @@ const MAX_WAITING = 8 * 1024 * 1024
 /** A busy log writes once per pause, in milliseconds; a quiet one line by line. */
 const PAUSE_MS = 50
 const BURST = 20
+/** Characters that are worth a write of their own. */
+const FULL = 131_072
 const WARN_PAUSE_MS = 60_000
 /** Milliseconds after which a write that failed is tried again. */
 const RETRY_MS = 1_000
@@ -50,7 +51,7 @@ export class LogFile implements LineWriter {
   #fd: number
   #size = 0
   #day = 0
-  readonly #waiting = new WaitingText()
+  #waiting = ''
   #lost = 0
   /** Lost lines that the file has not reported yet. */
   #untold = 0
@@ -88,14 +89,14 @@ export class LogFile implements LineWriter {
   }
 
   write(line: string): void {
-    if (this.#waiting.size + line.length > this.#options.maxWaiting) {
+    if (this.#waiting.length + line.length > this.#options.maxWaiting) {
       this.#lost += 1
       this.#untold += 1
       this.#why = this.#failure ?? 'the disk is too slow'
       return
     }
-    this.#waiting.add(line)
-    if (this.#waiting.isFull && !this.#writing) this.#flush()
+    this.#waiting += line
+    if (this.#waiting.length >= FULL && !this.#writing) this.#flush()
     if (this.#timer === undefined && !this.#due && !this.#writing) this.#writeSoon()
   }
 
@@ -116,7 +117,7 @@ export class LogFile implements LineWriter {
 
   /** Writes waiting lines and closes the file. Drops later lines. */
   async end(): Promise<void> {
-    if (this.#writing || this.#waiting.size > 0) {
+    if (this.#writing || this.#waiting !== '') {
       await new Promise<void>((resolve) => {
         this.#onIdle = resolve
         if (!this.#writing) this.#flush()
@@ -134,7 +135,7 @@ export class LogFile implements LineWriter {
     try {
       this.#tellLost()
       if (this.#rest !== undefined) writeSync(this.#fd, this.#rest)
-      writeSync(this.#fd, this.#waiting.take())
+      writeSync(this.#fd, this.#waiting)
       closeSync(this.#fd)
     } catch {
       // no way left to report the error
@@ -156,10 +157,11 @@ export class LogFile implements LineWriter {
     this.#due = false
     if (this.#fd === -1) return
     // After much text at once, lines would wait for as many pauses as it took writes.
-    if (!this.#waiting.isFull) this.#writes.use()
+    if (this.#waiting.length < FULL) this.#writes.use()
     if (this.#isGone()) this.reopen()
     this.#tellLost()
-    const bytes = this.#waiting.take()
+    const bytes = Buffer.from(this.#waiting)
+    this.#waiting = ''
     if (this.#mustRoll(bytes.byteLength)) this.#roll()
     this.#writing = true
     this.#writeRest(bytes, 0)
@@ -178,7 +180,6 @@ export class LogFile implements LineWriter {
         this.#writeRest(bytes, from + written)
         return
       }
-      this.#waiting.giveBack(bytes)
       this.#failure = undefined
       this.#written()
     })
@@ -211,14 +212,14 @@ export class LogFile implements LineWriter {
 
   #written(): void {
     this.#writing = false
-    if (this.#waiting.size === 0) this.#onIdle?.()
+    if (this.#waiting === '') this.#onIdle?.()
     else if (this.#onIdle !== undefined) this.#flush()
     else this.#writeSoon()
   }
 
   #tellLost(): void {
     if (this.#untold === 0) return
-    this.#waiting.add(this.#options.droppedLine(this.#untold, this.#why))
+    this.#waiting += this.#options.droppedLine(this.#untold, this.#why)
     this.#untold = 0
   }
 

@@ -1,5 +1,5 @@
 import type { MetricKind } from '../../../protocol/messages.ts'
-import { stamp } from '../logs/clock.ts'
+import { localTime } from '../logs/clock.ts'
 import { escapeControls } from '../../../common/escape-controls.ts'
 import type { LineWriter } from '../logs/log-file.ts'
 import { number } from './page.ts'
@@ -42,9 +42,10 @@ export class MetricLines {
   }
 
   write(head: string, value: number, tail: string, requestIds: RequestIds): void {
-    const { text, seconds } = stamp()
+    const now = Date.now()
     const ids = requestIds === undefined ? '' : `,requestID:${escapeControls(requestIds ?? 'null')}`
-    this.#writer.write(`${text}${head}${number(value)}${tail}${ids},timestamp:${seconds}\n`)
+    const seconds = Math.floor(now / 1000)
+    this.#writer.write(`${localTime(now)}${head}${number(value)}${tail}${ids},timestamp:${seconds}\n`)
     this.#timer ??= setInterval(() => this.flush(), 1000).unref()
   }
 
