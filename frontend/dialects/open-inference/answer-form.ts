@@ -1,7 +1,7 @@
-import type { WantedOutput } from '../../../common/tensors/message.ts'
+import { selectOutputs, type WantedOutput } from '../../../common/tensors/message.ts'
 import type { Operation } from '../../../common/openai/operations.ts'
-import { type Answer, type AnswerFacts, type AnswerReader, HandlerAnswers } from './answers.ts'
-import { LlmAnswers } from './llm-answers.ts'
+import { type Answer, type AnswerFacts, type AnswerReader, handlerAnswer } from './answers.ts'
+import { llmAnswer, llmFailure } from './llm-answers.ts'
 
 /** How the responses of one request are read. */
 export interface AnswerForm {
@@ -14,18 +14,15 @@ export interface AnswerForm {
 
 /** Reads the responses of one request. `write` makes of each what the client's protocol sends. */
 export function answersAs<Written>(
-  form: AnswerForm,
+  { facts, operation, wanted }: AnswerForm,
   write: (answer: Answer) => Written,
 ): AnswerReader<Written> {
-  const reader = readerOf(form)
+  const read = operation === undefined ? handlerAnswer : llmAnswer(operation)
   return {
-    read: (head, body) => write(reader.read(head, body)),
-    failure: (error) => reader.failure(error),
+    read: (head, body) => {
+      const answer = read(head, body, facts)
+      return write({ ...answer, outputs: selectOutputs(answer.outputs, wanted) })
+    },
+    failure: (error) => (operation === undefined ? error : llmFailure(error)),
   }
-}
-
-function readerOf({ facts, operation, wanted }: AnswerForm): AnswerReader {
-  return operation === undefined
-    ? new HandlerAnswers(facts, wanted)
-    : new LlmAnswers(facts, operation, wanted)
 }

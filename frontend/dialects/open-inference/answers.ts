@@ -6,9 +6,7 @@ import { asBuffer, joinElements } from '../../../common/tensors/bytes.ts'
 import {
   decodeResponse,
   responseFrom,
-  selectOutputs,
   TENSORS_TYPE,
-  type InferRequest,
   type InferResponse,
 } from '../../../common/tensors/message.ts'
 import type { RawTensor } from '../../../common/tensors/tensor.ts'
@@ -35,57 +33,18 @@ export interface AnswerReader<Read = Answer> {
   failure(error: ServeError): ServeError
 }
 
-/** For handlers with tensor methods, and for handlers with only `handle`. */
-export class HandlerAnswers implements AnswerReader {
-  readonly #facts: AnswerFacts
-  readonly #wanted: InferRequest['outputs']
-
-  /**
-   * `wanted`: the outputs that the client requested; absent: all, or the handler has selected them already.
-   */
-  constructor(facts: AnswerFacts, wanted?: InferRequest['outputs']) {
-    this.#facts = facts
-    this.#wanted = wanted
-  }
-
-  read(head: ReplyHead, body: Uint8Array): Answer {
-    const answer = answerOf(head, body, this.#facts)
-    return this.#wanted === undefined
-      ? answer
-      : { ...answer, outputs: selectOutputs(answer.outputs, this.#wanted) }
-  }
-
-  failure(error: ServeError): ServeError {
-    return error
-  }
-}
+/** Reads one response, unary or an item of a stream; see AnswerReader. */
+export type ReadAnswer = (head: ReplyHead, body: Uint8Array, facts: AnswerFacts) => Answer
 
 /** For clients that expect the handler's own JSON in the protocol's format. */
-export class JsonAnswers implements AnswerReader {
-  readonly #facts: AnswerFacts
-
-  constructor(facts: AnswerFacts) {
-    this.#facts = facts
-  }
-
-  read(head: ReplyHead, body: Uint8Array): Answer {
-    if (head.status >= 400) throw rejected(head, body)
-    const value = jsonObject(body)
-    if (value !== undefined)
-      return complete(
-        checked(() => responseFrom(value)),
-        this.#facts,
-      )
-    throw new ServeError(
-      'INVALID_OUTPUT',
-      'The inference response of the handler is not valid: it must be a JSON object',
-    )
-  }
-
-  failure(error: ServeError): ServeError {
-    return error
-  }
+export const jsonAnswer: ReadAnswer = (head, body, facts) => {
+  if (head.status >= 400) throw rejected(head, body)
+  const value = jsonObject(body)
+  if (value !== undefined) return complete(() => responseFrom(value), facts)
+  throw new ServeError('INVALID_OUTPUT', `${NOT_VALID}: it must be a JSON object`)
 }
+
+const NOT_VALID = 'The inference response of the handler is not valid'
 
 /** Whether the items of a response are tensor messages. */
 export function isNative(head: ReplyHead): boolean {
@@ -93,25 +52,16 @@ export function isNative(head: ReplyHead): boolean {
 }
 
 /**
- * Converts one response of `handle`, unary or an item of a stream. A JSON object with `outputs` is a complete
- * response. Anything else becomes the output `output`, BYTES `[1, 1]`, with content type `str` if it is text.
- * @throws ServeError INVALID_OUTPUT when it is not a valid response, HANDLER_REJECTED when the handler set an
- * error status
+ * For handlers with tensor methods, and for handlers with only `handle`. A JSON object with `outputs` is a
+ * complete response. Anything else becomes the output `output`, BYTES `[1, 1]`, with content type `str` if it
+ * is text.
  */
-function answerOf(head: ReplyHead, body: Uint8Array, facts: AnswerFacts): Answer {
-  if (isNative(head))
-    return complete(
-      checked(() => decodeResponse(body)),
-      facts,
-    )
+export const handlerAnswer: ReadAnswer = (head, body, facts) => {
+  if (isNative(head)) return complete(() => decodeResponse(body), facts)
   if (head.status >= 400) throw rejected(head, body)
   const value = body[0] === BRACE ? jsonObject(body) : undefined
-  if (value !== undefined && Array.isArray(value['outputs'])) {
-    return complete(
-      checked(() => responseFrom(value)),
-      facts,
-    )
-  }
+  if (value !== undefined && Array.isArray(value['outputs']))
+    return complete(() => responseFrom(value), facts)
   return { ...facts, outputs: [textOutput(body)] }
 }
 
@@ -128,27 +78,23 @@ function textOutput(body: Uint8Array): RawTensor {
   return { name: 'output', datatype: 'BYTES', shape: [1, 1], parameters, data: joinElements([body]) }
 }
 
-function complete(response: InferResponse, facts: AnswerFacts): Answer {
-  return {
-    modelName: response.modelName ?? facts.modelName,
-    modelVersion: response.modelVersion ?? facts.modelVersion,
-    id: response.id ?? facts.id,
-    parameters: response.parameters,
-    outputs: response.outputs,
+/** An invalid response is the handler's fault, not the client's. */
+function complete(read: () => InferResponse, facts: AnswerFacts): Answer {
+  try {
+    const { modelName, modelVersion, id, parameters, outputs } = read()
+    return {
+      modelName: modelName ?? facts.modelName,
+      modelVersion: modelVersion ?? facts.modelVersion,
+      id: id ?? facts.id,
+      parameters,
+      outputs,
+    }
+  } catch (thrown) {
+    throw new ServeError('INVALID_OUTPUT', `${NOT_VALID}: ${ServeError.from(thrown).message}`)
   }
 }
 
 function jsonObject(body: Uint8Array): Record<string, unknown> | undefined {
   const value = tryParseJson(body)
   return isObject(value) ? value : undefined
-}
-
-/** An invalid response is the handler's fault, not the client's. */
-function checked(read: () => InferResponse): InferResponse {
-  try {
-    return read()
-  } catch (thrown) {
-    const { message } = ServeError.from(thrown)
-    throw new ServeError('INVALID_OUTPUT', `The inference response of the handler is not valid: ${message}`)
-  }
 }

@@ -2,7 +2,6 @@ import type { Metadata } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import { newRequestId } from '../../jobs/request-id.ts'
 import type { JobRequest } from '../../jobs/job.ts'
-import type { Sender } from '../../jobs/sender.ts'
 import { answersAs } from './answer-form.ts'
 import type { AnswerFacts, AnswerReader } from './answers.ts'
 import { inputCheck } from './declared-inputs.ts'
@@ -20,13 +19,9 @@ export interface Asked {
   /** See JobRequest. */
   readonly headers: string
   readonly facts: AnswerFacts
-  readonly sender: Sender
   /** So is its answer. */
   readonly raw: boolean
   readonly version: string | undefined
-  /** max_request_size and max_request_elements */
-  readonly maxBytes: number
-  readonly maxElements: number
 }
 
 /**
@@ -34,7 +29,7 @@ export interface Asked {
  * @throws ServeError INVALID_ARGUMENT, MODEL_NOT_FOUND, VERSION_NOT_FOUND, MODEL_NOT_READY, MODEL_FAILED
  */
 export function asked(
-  { models, settings, sender }: Pick<GrpcCallDeps, 'models' | 'settings' | 'sender'>,
+  { models }: Pick<GrpcCallDeps, 'models'>,
   message: ModelInferRequest,
   metadata: Metadata,
   routedTo?: string,
@@ -45,19 +40,8 @@ export function asked(
   const headers = requestHeaders(metadata)
   const target = targetOf(models.route({ modelName: name, modelVersion: version, headers, routedTo }))
   const { status } = target
-  const maxBytes = settings.maxRequestSize
   const facts = { id: message.id || undefined, modelName: status.name, modelVersion: status.version }
-  return {
-    target,
-    message,
-    headers,
-    facts,
-    sender,
-    raw: raw.length > 0,
-    version,
-    maxBytes,
-    maxElements: settings.maxRequestElements,
-  }
+  return { target, message, headers, facts, raw: raw.length > 0, version }
 }
 
 /** The neutral request, and how its answers are read. */
@@ -71,20 +55,17 @@ export interface InferCall {
  * @throws ServeError INVALID_TENSOR, TENSOR_MISMATCH, PAYLOAD_TOO_LARGE
  */
 export function callFor(
-  { target, message, headers, facts, sender, version, maxBytes, maxElements }: Asked,
+  { settings, sender }: Pick<GrpcCallDeps, 'settings' | 'sender'>,
+  { target, message, headers, facts, version: modelVersion }: Asked,
   deadline: number | undefined,
   { stream, raw }: { stream: boolean; raw: boolean },
 ): InferCall {
+  const { maxRequestSize: maxBytes, maxRequestElements: maxElements } = settings
   const check = inputCheck(target.status)
-  const input = handlerInput(target, inferRequest(message, maxBytes), {
-    facts,
-    stream,
-    maxBytes,
-    maxElements,
-    check,
-  })
+  const infer = inferRequest(message, maxBytes)
+  const input = handlerInput(target, infer, { facts, stream, maxBytes, maxElements, check })
   const known = { requestId: newRequestId(), dialect: 'open-inference-grpc', sender }
-  const own = { ...known, modelVersion: version, headers, deadline }
+  const own = { ...known, modelVersion, headers, deadline }
   const reader = answersAs(input.answers, (answer) => inferResponse(answer, raw))
   return { request: jobRequest(target, own, input), reader }
 }

@@ -97,7 +97,10 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
     const { raw } = first ?? request
     const { takesStreams } = request.target
     if (!takesStreams) this.#stream.reading(false)
-    const { request: job, reader } = callFor(request, this.#stream.deadline, { stream: true, raw })
+    const { request: job, reader } = callFor(this.#deps, request, this.#stream.deadline, {
+      stream: true,
+      raw,
+    })
     if (takesStreams) job.feed = this.#feed = new CallFeed(() => this.#read())
     const sink = new StreamInferSink(reader, this)
     sink.job = this.#job = new Job(job, sink)

@@ -55,7 +55,10 @@ export class TritonStream implements MessageUser<ModelInferRequest> {
       this.#stream.countRequest()
       const own = { ...request, message: { ...message, parameters: withoutTriton(message.parameters) } }
       const { deadline } = this.#stream
-      const { request: infer, reader } = callFor(own, deadline, { stream: true, raw: request.raw })
+      const { request: infer, reader } = callFor(this.#deps, own, deadline, {
+        stream: true,
+        raw: request.raw,
+      })
       const sink = new StreamInferSink(reader, reply)
       sink.job = reply.job = new Job(infer, sink)
       this.#deps.models.submit(reply.job)

@@ -157,7 +157,7 @@ export function modelInfer(
       fail,
     }
     const { raw } = request
-    const { request: infer, reader } = callFor(request, deadlineOf(call), { stream: false, raw })
+    const { request: infer, reader } = callFor(deps, request, deadlineOf(call), { stream: false, raw })
     submitUnary(deps.models, call, infer, new UnaryInferSink(reader, target, deps.settings.maxResponseSize))
   } catch (thrown) {
     fail(ServeError.from(thrown))

@@ -5,7 +5,6 @@ import { OPERATIONS } from '../../../common/openai/operations.ts'
 import { ownValue } from '../../../common/own-keys.ts'
 import { encodeRequest, type InferRequest } from '../../../common/tensors/message.ts'
 import type { JobRequest } from '../../jobs/job.ts'
-import type { Sender } from '../../jobs/sender.ts'
 import type { ModelStatus, Routed } from '../../models/operations.ts'
 import type { AnswerForm } from './answer-form.ts'
 import type { AnswerFacts } from './answers.ts'
@@ -54,17 +53,8 @@ export function takesTensors({ methods = [] }: TargetStatus): boolean {
 }
 
 /** What REST and gRPC know of a call. */
-export interface CallFacts {
-  requestId: string
-  dialect: string
-  sender: Sender
-  modelVersion: string | undefined
-  /** In the format of common/header-lines.ts. */
-  headers: string
-  /** See JobRequest. */
-  credentials?: string
-  deadline?: number
-}
+type CallFacts = Pick<JobRequest, 'requestId' | 'dialect' | 'sender' | 'modelVersion' | 'headers'> &
+  Partial<Pick<JobRequest, 'credentials' | 'deadline'>>
 
 /** What the conversion of tensors depends on besides them. */
 export interface InferOptions {
@@ -132,23 +122,10 @@ function refuseExtensions({ outputs = [] }: InferRequest): void {
 }
 
 /** The neutral request. */
-export function jobRequest({ status, routedTo }: Target, facts: CallFacts, input: HandlerInput): JobRequest {
-  const { requestId, dialect, sender, modelVersion, headers, credentials, deadline } = facts
-  const { method, parts, alone } = input
-  const modelName = status.name
-  // Field by field, because spreading takes a twentieth of the time of a small request.
-  return {
-    requestId,
-    dialect,
-    sender,
-    modelName,
-    modelVersion,
-    routedTo,
-    method,
-    headers,
-    credentials,
-    parts,
-    deadline,
-    alone,
-  }
+export function jobRequest(
+  { status, routedTo }: Target,
+  facts: CallFacts,
+  { method, parts, alone }: HandlerInput,
+): JobRequest {
+  return { ...facts, modelName: status.name, routedTo, method, parts, alone }
 }

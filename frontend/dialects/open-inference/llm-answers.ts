@@ -1,38 +1,24 @@
 import { ServeError } from '../../../common/errors.ts'
 import { isObject, parseJson } from '../../../common/json.ts'
 import { asBuffer, joinElements } from '../../../common/tensors/bytes.ts'
-import { type InferRequest, selectOutputs } from '../../../common/tensors/message.ts'
 import type { RawTensor } from '../../../common/tensors/tensor.ts'
-import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import type { Operation } from '../../../common/openai/operations.ts'
-import type { Answer, AnswerFacts, AnswerReader } from './answers.ts'
+import type { ReadAnswer } from './answers.ts'
 
 /**
  * Converts responses of the OpenAI API to tensors (docs/open-inference.md): role, content and type, `[1, 1]`
  * (one row per choice), and `output_all` with the complete JSON, which Seldon passes on to OpenAI clients.
  * Embeddings become numbers, one row per input.
  */
-export class LlmAnswers implements AnswerReader {
-  readonly #facts: AnswerFacts
-  readonly #outputsOf: (answer: Record<string, unknown>, body: Uint8Array) => RawTensor[]
-  readonly #wanted: InferRequest['outputs']
+export function llmAnswer(operation: Operation): ReadAnswer {
+  const outputsOf = operation === 'embeddings' ? embeddingOutput : textOutputs
+  return (_head, body, facts) => ({ ...facts, outputs: outputsOf(objectOf(body), body) })
+}
 
-  constructor(facts: AnswerFacts, operation: Operation, wanted: InferRequest['outputs']) {
-    this.#facts = facts
-    this.#outputsOf = operation === 'embeddings' ? embeddingOutput : textOutputs
-    this.#wanted = wanted
-  }
-
-  read(_head: ReplyHead, body: Uint8Array): Answer {
-    const outputs = this.#outputsOf(objectOf(body), body)
-    return { ...this.#facts, outputs: selectOutputs(outputs, this.#wanted) }
-  }
-
-  /** With a 400, Seldon's proxy would load the model again and repeat the request. */
-  failure(error: ServeError): ServeError {
-    if (error.code !== 'HANDLER_REJECTED' || error.status !== 400) return error
-    return new ServeError(error.code, error.message, { status: 422, detail: error.detail, cause: error })
-  }
+/** With a 400, Seldon's proxy would load the model again and repeat the request. */
+export function llmFailure(error: ServeError): ServeError {
+  if (error.code !== 'HANDLER_REJECTED' || error.status !== 400) return error
+  return new ServeError(error.code, error.message, { status: 422, detail: error.detail, cause: error })
 }
 
 interface Choice {

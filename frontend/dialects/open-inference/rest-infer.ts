@@ -5,13 +5,15 @@ import type { Exchange } from '../../edge/http/exchange.ts'
 import { clientHeaders } from '../../edge/http/request-headers.ts'
 import { Job } from '../../jobs/job.ts'
 import { answersAs } from './answer-form.ts'
-import { jobRequest, targetOf, type Target } from './infer-job.ts'
+import { checkNesting, inputCheck } from './declared-inputs.ts'
+import { handlerInput, jobRequest, targetOf, type Target } from './infer-job.ts'
 import { StreamInferSink, UnaryInferSink } from './replies.ts'
-import { generateJson } from './rest-generate.ts'
-import { type RequestRead, type RequestTask, readRequest } from './rest-read.ts'
+import { generateJson, generateRequest, isGenerate } from './rest-generate.ts'
 import { InferEvents, InferResponse, refuse } from './rest-reply.ts'
+import { isRaw, rawRequest, splitBody, wireRequest, type WireRequest } from './rest-request.ts'
 import { answerJson, wireAnswer } from './rest-response.ts'
 import type { InferKind, InferRoute } from './rest-route.ts'
+import { openInferenceSettings } from './settings.ts'
 
 /**
  * Handles the four inference routes. The request has been admitted.
@@ -24,7 +26,7 @@ export function infer(exchange: Exchange, route: InferRoute): void {
   readDecoded(exchange, (error, body) => {
     try {
       if (error !== undefined) throw error
-      submit(exchange, route, target, readRequest(requestTask(exchange, route.kind, target, body)))
+      submit(exchange, route, target, body)
     } catch (thrown) {
       refuse(reply, forSeldon(exchange, ServeError.from(thrown)))
     }
@@ -37,58 +39,29 @@ function forSeldon({ req }: Exchange, error: ServeError): ServeError {
   return isSeldon ? new ServeError('INVALID_TENSOR', error.message) : error
 }
 
-function requestTask(
-  { req, state, requestId }: Exchange,
-  kind: InferKind,
-  target: Target,
-  body: Buffer,
-): RequestTask {
-  const header = req.headers['inference-header-content-length']
-  const { name, version } = target.status
-  const { maxRequestElements: maxElements, maxRequestSize: maxBytes } = state.settings
-  return {
-    body,
-    length: Array.isArray(header) ? header[0] : header,
-    mayGenerate: kind.startsWith('generate'),
-    target,
-    stream: isStream(kind),
-    facts: { id: requestId, modelName: name, modelVersion: version },
-    maxElements,
-    maxBytes,
-  }
-}
-
-function isStream(kind: InferKind): boolean {
-  return kind === 'infer_stream' || kind === 'generate_stream'
-}
-
-function submit(
-  exchange: Exchange,
-  { kind, version }: InferRoute,
-  target: Target,
-  { input, form }: RequestRead,
-): void {
+function submit(exchange: Exchange, { kind, version }: InferRoute, target: Target, body: Buffer): void {
   const { state, models, req, reply, requestId } = exchange
+  const { maxRequestElements: maxElements, maxRequestSize: maxBytes, openInferenceGzip } = state.settings
+  const { name, version: modelVersion } = target.status
+  const stream = kind === 'infer_stream' || kind === 'generate_stream'
+  const { infer, form } = readRequest(exchange, kind, target, body)
+  const facts = { id: infer.id ?? requestId, modelName: name, modelVersion }
+  // With the generate extension, the server makes the tensors from the metadata.
+  const check = form === 'generate' ? undefined : inputCheck(target.status)
+  const input = handlerInput(target, infer, { facts, stream, maxBytes, maxElements, check })
   const { answers } = input
-  const call = {
-    requestId,
-    dialect: 'open-inference',
-    sender: exchange,
-    modelVersion: version,
-    ...clientHeaders(req),
-  }
-  const gzip = state.settings.openInferenceGzip && takesGzip(req)
-  const sink = isStream(kind)
+  const sink = stream
     ? new StreamInferSink(
         answersAs(answers, form === 'generate' ? generateJson : answerJson),
         new InferEvents(reply, answers.facts),
       )
     : new UnaryInferSink(
         answersAs(answers, (answer) => wireAnswer(answer, form)),
-        new InferResponse(reply, gzip),
+        new InferResponse(reply, openInferenceGzip && takesGzip(req)),
         state.settings.maxResponseSize,
       )
-  const job = new Job(jobRequest(target, call, input), sink)
+  const known = { requestId, dialect: 'open-inference', sender: exchange, modelVersion: version }
+  const job = new Job(jobRequest(target, { ...known, ...clientHeaders(req) }, input), sink)
   sink.job = job
   if (!reply.follow(job)) return
   try {
@@ -96,6 +69,24 @@ function submit(
   } catch (thrown) {
     sink.fail(ServeError.from(thrown))
   }
+}
+
+/** @throws ServeError INVALID_ARGUMENT, MALFORMED_BODY, INVALID_TENSOR, TENSOR_MISMATCH */
+function readRequest(
+  { req, state }: Exchange,
+  kind: InferKind,
+  { status }: Target,
+  body: Buffer,
+): WireRequest {
+  const header = req.headers['inference-header-content-length']
+  const length = Array.isArray(header) ? header[0] : header
+  if (isRaw(length)) return rawRequest(body, openInferenceSettings(status).inputs)
+  const parts = splitBody(body, length, state.settings.maxRequestElements)
+  if (kind.startsWith('generate') && isGenerate(parts.value))
+    return { infer: generateRequest(parts.value, openInferenceSettings(status).inputs), form: 'generate' }
+  const read = wireRequest(parts)
+  if (inputCheck(status) !== undefined) checkNesting(parts.value['inputs'])
+  return read
 }
 
 /** Whether the client accepts gzip; a weight of 0 excludes it. */

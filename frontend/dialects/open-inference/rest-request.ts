@@ -5,13 +5,13 @@ import { joinElements } from '../../../common/tensors/bytes.ts'
 import { isDatatype } from '../../../common/tensors/datatypes.ts'
 import { parseObject, requestFrom, type InferRequest } from '../../../common/tensors/message.ts'
 import { checkSize } from '../../../common/tensors/tensor.ts'
-import type { BinaryOutputs } from './rest-response.ts'
+import type { WireForm } from './rest-response.ts'
 import type { TensorMetadata } from './settings.ts'
 
-/** A request, and which outputs the client wants as binary data. */
+/** A request, and how its responses are written. */
 export interface WireRequest {
   readonly infer: InferRequest
-  readonly binary: BinaryOutputs
+  readonly form: WireForm
 }
 
 /** Reads JSON and the binary tensors behind it, as in Triton's binary tensor data extension. */
@@ -43,7 +43,7 @@ export function wireRequest({ value, raw }: WireBody): WireRequest {
     parameters: unlessEmpty(parameters),
     outputs: read.outputs?.map(({ name, parameters: own }) => ({ name, parameters: withoutBinary(own) })),
   }
-  return { infer, binary: { all: all === true, named: new Map(wanted) } }
+  return { infer, form: { all: all === true, named: new Map(wanted) } }
 }
 
 /** An empty list of outputs requests all, as in the protocol's gRPC form. */
@@ -69,7 +69,7 @@ export function rawRequest(body: Buffer, inputs: readonly TensorMetadata[]): Wir
   const shape = isBytes ? [1] : input.shape
   return {
     infer: { inputs: [checkSize({ name, datatype, shape, data })] },
-    binary: { all: true, named: new Map() },
+    form: { all: true, named: new Map() },
   }
 }
 

@@ -5,7 +5,7 @@ import type { Answer } from './answers.ts'
 import { generateJson } from './rest-generate.ts'
 
 /** Which outputs are binary data: those that are named so, else all or none. */
-export interface BinaryOutputs {
+interface BinaryOutputs {
   readonly all: boolean
   readonly named: ReadonlyMap<string, boolean>
 }

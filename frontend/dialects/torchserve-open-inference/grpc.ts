@@ -12,13 +12,14 @@ import type { ModelOperations, Routed } from '../../models/operations.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
 import { serverMetadata } from '../../package-info.ts'
 import { callDeps, modelsRpcs, type GrpcCallDeps, type GrpcDeps, type GrpcDialect } from '../grpc-dialect.ts'
+import { jsonAnswer } from '../open-inference/answers.ts'
 import { modelInfer, withUndecodedContents } from '../open-inference/grpc.ts'
 import type { ModelInferRequest, ModelInferResponse, ModelRequest } from '../open-inference/grpc-messages.ts'
 import { inferRequestJson } from '../open-inference/grpc-request-json.ts'
+import { inferResponse } from '../open-inference/grpc-response.ts'
 import { takesTensors } from '../open-inference/infer-job.ts'
 import { inferenceError, managementError } from '../torchserve/grpc-errors.ts'
 import { UnaryCallReply } from '../torchserve/grpc-reply.ts'
-import { inferResponse } from './grpc-response.ts'
 
 type ModelInferCall = ServerUnaryCall<ModelInferRequest, ModelInferResponse>
 
@@ -65,15 +66,19 @@ function openInferenceService(deps: GrpcDeps): UntypedServiceImplementation {
   }
 }
 
-/** The tensors are one JSON body for the handler. */
+/**
+ * The tensors are one JSON body for the handler, and its JSON is the response (docs/grpc.md); what it leaves
+ * out of id, model_name and model_version comes from the request.
+ */
 function inferAsJson(
   { models, settings, log, sender }: GrpcCallDeps,
   call: ModelInferCall,
   respond: sendUnaryData<ModelInferResponse>,
   routedTo: string | undefined,
 ): void {
-  const encode = (body: Uint8Array, head: ReplyHead): ReturnType<typeof inferResponse> =>
-    inferResponse(call.request, body, head)
+  const { id, model_name: modelName = '', model_version: modelVersion = '' } = call.request
+  const encode = (body: Uint8Array, head: ReplyHead): ModelInferResponse =>
+    inferResponse(jsonAnswer(head, body, { id, modelName, modelVersion }), false)
   const target = { rpc: 'ModelInfer', call, respond, encode }
   const reply = new UnaryCallReply(target, settings.maxResponseSize, log)
   try {
