@@ -1,7 +1,7 @@
 import type { OpenAIRequest } from '../../../common/openai/request.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import type { EventStream } from '../../edge/http/sse.ts'
-import type { ModelStatus } from '../../models/operations.ts'
+import type { JobRequest } from '../../jobs/job.ts'
 
 /** What the mappings need of one request. */
 export interface OpenAICall {
@@ -11,15 +11,6 @@ export interface OpenAICall {
   readonly request: OpenAIRequest
   /** The client's body, with the model from the path. */
   readonly body: Buffer
-  readonly model: ModelStatus
-  /** The version in the path; absent: the default version. */
-  readonly modelVersion: string | undefined
-  /** See JobRequest. */
-  readonly routedTo: string | undefined
-  /** The client's headers. */
-  readonly headers: string
-  /** See JobRequest. */
-  readonly credentials: string | undefined
-  /** The operation, for handlers that do not serve it natively. */
-  readonly urlPath: string
+  /** What all jobs of the request have in common. */
+  readonly facts: Omit<JobRequest, 'method' | 'parts'>
 }

@@ -1,5 +1,5 @@
 import { ServeError } from '../../../common/errors.ts'
-import { parseJson } from '../../../common/json.ts'
+import { isObject, parseJson } from '../../../common/json.ts'
 import { embeddingsAnswer } from '../../../common/openai/embeddings.ts'
 import type { EmbeddingsRequest } from '../../../common/openai/types.ts'
 import { ByteCollector } from '../../jobs/byte-collector.ts'
@@ -15,10 +15,10 @@ import { answerJson, failReply } from './rest-reply.ts'
  */
 export function mapEmbeddings(call: OpenAICall, body: EmbeddingsRequest): void {
   const { events } = call
-  const { state, models, reply } = call.exchange
+  const { state, reply } = call.exchange
   const texts = textsOf(body)
   const vectors: (number[] | undefined)[] = texts.map(() => undefined)
-  const jobs = new JobGroup(models, call)
+  const jobs = new JobGroup(call)
   let missing = texts.length
   const failed = (error: ServeError): void => {
     failReply(events, error)
@@ -90,7 +90,7 @@ class VectorSink implements ReplySink {
 
 function vectorOf(text: string): number[] | undefined {
   const value = parseJson(text)
-  const inner = typeof value === 'object' && value !== null && 'embedding' in value ? value.embedding : value
+  const inner = isObject(value) && 'embedding' in value ? value['embedding'] : value
   const isVector = Array.isArray(inner) && inner.every((n) => typeof n === 'number')
   return isVector ? inner : undefined
 }

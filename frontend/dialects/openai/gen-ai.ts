@@ -1,4 +1,4 @@
-import { parseJson } from '../../../common/json.ts'
+import { isObject, parseJson } from '../../../common/json.ts'
 import type { Operation } from '../../../common/openai/operations.ts'
 import type { OpenAIRequest } from '../../../common/openai/request.ts'
 import { EventStream } from '../../edge/http/sse.ts'
@@ -114,10 +114,6 @@ export class TracedEvents extends EventStream {
     this.#span.set(this.#facts.attributes)
     super.end()
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
 }
 
 function numberOf(value: unknown): number | undefined {

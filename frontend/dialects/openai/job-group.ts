@@ -1,4 +1,4 @@
-import { type AbandonReason, Job, type JobRequest, type InputPart } from '../../jobs/job.ts'
+import { type AbandonReason, Job, type InputPart } from '../../jobs/job.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { ReplySink } from '../../jobs/reply-sink.ts'
 import type { ReplySource } from '../../edge/http/http-reply.ts'
@@ -7,23 +7,20 @@ import type { OpenAICall } from './call.ts'
 /** The jobs of one request that needs several; they are cancelled together. */
 export class JobGroup implements ReplySource {
   readonly #models: ModelOperations
-  readonly #facts: Omit<JobRequest, 'requestId' | 'parts'>
+  readonly #facts: OpenAICall['facts']
   readonly #jobs: Job[] = []
-  readonly #requestId: string
 
-  constructor(models: ModelOperations, call: OpenAICall) {
-    const { exchange, model, modelVersion, routedTo, headers, credentials, urlPath } = call
-    this.#requestId = exchange.requestId
-    this.#models = models
-    const asked = { modelName: model.name, modelVersion, routedTo, headers, credentials, urlPath }
-    this.#facts = { dialect: 'openai', sender: exchange, ...asked, method: 'handle' }
+  constructor({ exchange, facts }: Pick<OpenAICall, 'exchange' | 'facts'>) {
+    this.#models = exchange.models
+    this.#facts = facts
   }
 
   /** @throws ServeError, see ModelOperations.submit; earlier jobs of the group are cancelled then */
   submit(parts: InputPart[], sink: ReplySink): Job {
     const count = this.#jobs.length
-    const requestId = count === 0 ? this.#requestId : `${this.#requestId}/${count}`
-    const job = new Job({ ...this.#facts, requestId, parts }, sink)
+    const { requestId: first } = this.#facts
+    const requestId = count === 0 ? first : `${first}/${count}`
+    const job = new Job({ ...this.#facts, requestId, method: 'handle', parts }, sink)
     try {
       this.#models.submit(job)
     } catch (error) {

@@ -1,3 +1,4 @@
+import type { OpenAIRequest } from '../../../common/openai/request.ts'
 import type { ServeError } from '../../../common/errors.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import type { HttpReply } from '../../edge/http/http-reply.ts'
@@ -52,9 +53,9 @@ export abstract class EventSink implements ReplySink {
   /** Whether the client asked for a stream. */
   protected readonly stream: boolean
 
-  constructor(events: EventStream, stream: boolean) {
+  constructor(events: EventStream, { body }: OpenAIRequest) {
     this.events = events
-    this.stream = stream
+    this.stream = body['stream'] === true
   }
 
   abstract whole(head: ReplyHead, body: Uint8Array): void

@@ -1,5 +1,7 @@
 import { ServeError } from '../../../common/errors.ts'
 import { exactJson } from '../../../common/exact-json.ts'
+import type { HandlerMethod } from '../../../common/handler-methods.ts'
+import { isObject } from '../../../common/json.ts'
 import { checkBody } from '../../../common/json-bounds.ts'
 import { type Operation, OPERATIONS } from '../../../common/openai/operations.ts'
 import { readRequest } from '../../../common/openai/request.ts'
@@ -9,17 +11,16 @@ import type { Exchange } from '../../edge/http/exchange.ts'
 import { clientHeaders } from '../../edge/http/request-headers.ts'
 import { EventStream } from '../../edge/http/sse.ts'
 import { Job } from '../../jobs/job.ts'
-import { nativeRequest } from '../../jobs/native-request.ts'
 import { modelList, modelObject } from '../../models/model-object.ts'
 import type { ModelOperations, ModelStatus } from '../../models/operations.ts'
 import { isServerReady } from '../../models/readiness.ts'
 import type { RestDialect } from '../rest-dialect.ts'
-import { mapBody } from './body-mapping.ts'
+import { BodySink } from './body-sink.ts'
 import type { OpenAICall } from './call.ts'
 import { requestAttributes, TracedEvents } from './gen-ai.ts'
 import { mapEmbeddings } from './embeddings-mapping.ts'
 import { openaiPaths } from './rest-paths.ts'
-import { answerJson, failReply, NativeSink, versionHeaders } from './rest-reply.ts'
+import { answerJson, type EventSink, failReply, NativeSink, versionHeaders } from './rest-reply.ts'
 import { openaiRoute, type OpenAIRoute } from './rest-route.ts'
 import { mapText } from './text-mapping.ts'
 
@@ -140,12 +141,20 @@ function submit(
   const { status: model, routedTo } = exchange.route(request.body.model, modelVersion)
   events.headers = versionHeaders(exchange)
   const { path: urlPath, method } = OPERATIONS[operation]
-  const headers = clientHeaders(exchange.req)
-  const asked = { modelVersion, routedTo, ...headers, urlPath }
-  const call: OpenAICall = { exchange, events, request, body, model, ...asked }
+  const facts = {
+    requestId: exchange.requestId,
+    dialect: 'openai',
+    sender: exchange,
+    modelName: model.name,
+    modelVersion,
+    routedTo,
+    ...clientHeaders(exchange.req),
+    urlPath,
+  }
+  const call: OpenAICall = { exchange, events, request, body, facts }
   if (model.methods === undefined) throw notLoaded(model)
-  if (model.methods.includes(method)) callNatively(call)
-  else if (takesBody(model)) mapBody(call)
+  if (model.methods.includes(method)) submitBody(call, method, new NativeSink(events, request))
+  else if (takesBody(model)) submitBody(call, 'handle', new BodySink(events, request))
   else if (request.operation === 'embeddings') mapEmbeddings(call, request.body)
   else mapText(call, request)
 }
@@ -155,12 +164,10 @@ function notLoaded({ name, failure }: ModelStatus): ServeError {
   return failure ?? new ServeError('NO_WORKER', `The model ${name} is not loaded yet`)
 }
 
-function callNatively({ exchange, events, request, body, ...call }: OpenAICall): void {
-  const { stream, model: modelName } = request.body
-  const { modelVersion, routedTo, headers, credentials, urlPath } = call
-  const asked = { modelName, modelVersion, routedTo, headers, credentials, urlPath }
-  const facts = { requestId: exchange.requestId, dialect: 'openai', sender: exchange, ...asked }
-  const job = new Job(nativeRequest(request.operation, body, facts), new NativeSink(events, stream === true))
+/** For handlers that understand the API's bodies: the part `body` is the whole request. */
+function submitBody({ exchange, body, facts }: OpenAICall, method: HandlerMethod, sink: EventSink): void {
+  const parts = [{ name: 'body', contentType: 'application/json', data: body }]
+  const job = new Job({ ...facts, method, parts }, sink)
   if (exchange.reply.follow(job)) exchange.models.submit(job)
 }
 
@@ -168,6 +175,5 @@ function callNatively({ exchange, events, request, body, ...call }: OpenAICall):
  * `openai: { input: body }` in model-config.yaml: the handler understands the API's bodies (docs/openai.md).
  */
 function takesBody({ config }: ModelStatus): boolean {
-  const openai = config['openai']
-  return typeof openai === 'object' && openai !== null && (openai as { input?: unknown }).input === 'body'
+  return isObject(config['openai']) && config['openai']['input'] === 'body'
 }

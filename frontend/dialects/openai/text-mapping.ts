@@ -20,11 +20,11 @@ type TextRequest =
  * delta. Each choice is a request to the handler.
  */
 export function mapText(call: OpenAICall, request: TextRequest): void {
-  const { state, models, reply } = call.exchange
+  const { state, reply } = call.exchange
   const { n } = request.body
   const prompts = promptsOf(request).map((prompt) => ({ name: 'data', data: Buffer.from(prompt) }))
   const parameters = parametersPart(request.body)
-  const jobs = new JobGroup(models, call)
+  const jobs = new JobGroup(call)
   const count = n ?? 1
   checkChoices(prompts, parameters, count, state.settings.maxRequestSize)
   const run = new TextRun(call.events, request, jobs, prompts.length * count, state.settings.maxResponseSize)
