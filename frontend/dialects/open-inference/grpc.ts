@@ -37,7 +37,7 @@ import type {
 import { parameterMap } from './grpc-response.ts'
 import { InferStream, type StreamForm, type StreamShape } from './grpc-stream.ts'
 import { modelMetadata, serverFacts } from './metadata.ts'
-import { UnaryInferSink, type UnaryTarget } from './replies.ts'
+import { unaryReply, type UnaryTarget } from './replies.ts'
 
 type ModelInferCall = ServerUnaryCall<ModelInferRequest, ModelInferResponse>
 type Definitions = Readonly<Record<StreamShape, LoadedService>>
@@ -158,7 +158,7 @@ export function modelInfer(
     }
     const { raw } = request
     const { request: infer, reader } = callFor(deps, request, deadlineOf(call), { stream: false, raw })
-    submitUnary(deps.models, call, infer, new UnaryInferSink(reader, target, deps.settings.maxResponseSize))
+    submitUnary(deps.models, call, infer, unaryReply(reader, target, deps.settings.maxResponseSize))
   } catch (thrown) {
     fail(ServeError.from(thrown))
   }

@@ -1,7 +1,7 @@
 import { ServeError } from '../../../common/errors.ts'
-import { ByteCollector } from '../../jobs/byte-collector.ts'
 import type { Job } from '../../jobs/job.ts'
 import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
+import { JoinedReply } from '../joined-reply.ts'
 import { type Answer, type AnswerReader, isNative, rejected } from './answers.ts'
 
 /** The client's side of a unary request; REST and gRPC have one each. */
@@ -19,50 +19,20 @@ export interface StreamTarget<Written = Answer> {
   fail(error: ServeError): void
 }
 
-/** Sends the unary response. Items of a text stream are joined, up to `maxBytes` bytes. */
-export class UnaryInferSink<Written> implements ReplySink {
-  /** Set before the job is submitted. */
-  job: Job | undefined
-  readonly #reader: AnswerReader<Written>
-  readonly #target: UnaryTarget<Written>
-  readonly #maxBytes: number
-  #head: ReplyHead | undefined
-  #items: ByteCollector | undefined
-
-  constructor(reader: AnswerReader<Written>, target: UnaryTarget<Written>, maxBytes: number) {
-    this.#reader = reader
-    this.#target = target
-    this.#maxBytes = maxBytes
-  }
-
-  whole(head: ReplyHead, body: Uint8Array): void {
-    try {
-      this.#target.answer(head, wholeAnswer(head, body, this.#reader))
-    } catch (thrown) {
-      this.fail(ServeError.from(thrown))
-    }
-  }
-
-  open(head: ReplyHead): void {
-    this.#head = head
-    this.#items = new ByteCollector(this.#maxBytes)
-  }
-
-  write(chunk: Uint8Array, from: number, to: number): boolean {
-    if (!this.#items!.add(chunk.subarray(from, to))) {
-      const message = `The response exceeds max_response_size (${this.#maxBytes} bytes); request a stream`
-      this.job!.abort(new ServeError('RESPONSE_TOO_LARGE', message), 'failed')
-    }
-    return true
-  }
-
-  close(): void {
-    this.whole(this.#head!, this.#items!.bytes())
-  }
-
-  fail(error: ServeError): void {
-    this.#target.fail(this.#reader.failure(error))
-  }
+/** Sends the unary response. The items of a text stream are joined. */
+export function unaryReply<Written>(
+  reader: AnswerReader<Written>,
+  target: UnaryTarget<Written>,
+  maxBytes: number,
+): JoinedReply {
+  return new JoinedReply(
+    {
+      answer: (head, body) => target.answer(head, wholeAnswer(head, body, reader)),
+      fail: (error) => target.fail(reader.failure(error)),
+    },
+    maxBytes,
+    (limit) => `The response exceeds ${limit}; request a stream`,
+  )
 }
 
 /** Sends one response per item. An empty last item only ends the stream. */

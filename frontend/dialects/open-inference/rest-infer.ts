@@ -7,7 +7,7 @@ import { Job } from '../../jobs/job.ts'
 import { answersAs } from './answer-form.ts'
 import { checkNesting, inputCheck } from './declared-inputs.ts'
 import { handlerInput, jobRequest, targetOf, type Target } from './infer-job.ts'
-import { StreamInferSink, UnaryInferSink } from './replies.ts'
+import { StreamInferSink, unaryReply } from './replies.ts'
 import { generateJson, generateRequest, isGenerate } from './rest-generate.ts'
 import { InferEvents, InferResponse, refuse } from './rest-reply.ts'
 import { isRaw, rawRequest, splitBody, wireRequest, type WireRequest } from './rest-request.ts'
@@ -55,7 +55,7 @@ function submit(exchange: Exchange, { kind, version }: InferRoute, target: Targe
         answersAs(answers, form === 'generate' ? generateJson : answerJson),
         new InferEvents(reply, answers.facts),
       )
-    : new UnaryInferSink(
+    : unaryReply(
         answersAs(answers, (answer) => wireAnswer(answer, form)),
         new InferResponse(reply, openInferenceGzip && takesGzip(req)),
         state.settings.maxResponseSize,

@@ -19,7 +19,7 @@ import { inferRequestJson } from '../open-inference/grpc-request-json.ts'
 import { inferResponse } from '../open-inference/grpc-response.ts'
 import { takesTensors } from '../open-inference/infer-job.ts'
 import { inferenceError, managementError } from '../torchserve/grpc-errors.ts'
-import { UnaryCallReply } from '../torchserve/grpc-reply.ts'
+import { unaryCallReply } from '../torchserve/grpc-reply.ts'
 
 type ModelInferCall = ServerUnaryCall<ModelInferRequest, ModelInferResponse>
 
@@ -80,7 +80,7 @@ function inferAsJson(
   const encode = (body: Uint8Array, head: ReplyHead): ModelInferResponse =>
     inferResponse(jsonAnswer(head, body, { id, modelName, modelVersion }), false)
   const target = { rpc: 'ModelInfer', call, respond, encode }
-  const reply = new UnaryCallReply(target, settings.maxResponseSize, log)
+  const reply = unaryCallReply(target, settings.maxResponseSize, log)
   try {
     const data = requestBody(call.request, settings.maxRequestSize)
     submitUnary(models, call, inferRequest(call, sender, data, routedTo), reply)

@@ -16,7 +16,7 @@ import { sequenceHeadersOf, sequenceIdLine } from '../../jobs/sequence-headers.t
 import { withModelMeant } from '../../models/not-found.ts'
 import type { GrpcDeps, GrpcDialect } from '../grpc-dialect.ts'
 import { inferenceError } from './grpc-errors.ts'
-import { UnaryCallReply } from './grpc-reply.ts'
+import { unaryCallReply } from './grpc-reply.ts'
 import { jobRequest, type CallFacts, type PredictionsRequest } from './grpc-request.ts'
 import { encodePrediction } from './grpc-response.ts'
 import { PredictionStream, SequenceStream } from './grpc-stream.ts'
@@ -66,7 +66,7 @@ class InferenceService {
   ): void => {
     const { settings, log } = this.#deps
     const target = { rpc: 'Predictions', call, respond, encode: encodePrediction }
-    const reply = new UnaryCallReply(target, settings.maxResponseSize, log)
+    const reply = unaryCallReply(target, settings.maxResponseSize, log)
     try {
       const facts = { metadata: call.metadata, deadline: deadlineOf(call), sender: new CallSender(call) }
       submitUnary(this.#submitter(call), call, this.#request(call.request, facts), reply)
