@@ -11,15 +11,6 @@ import type { ModelOperations } from '../../models/operations.ts'
 import type { GrpcDeps, GrpcDialect } from '../grpc-dialect.ts'
 import { MODEL_API_HINT } from '../model-api-hint.ts'
 import { inferenceError, managementError } from './grpc-errors.ts'
-import type {
-  DescribeModelRequest,
-  ListModelsRequest,
-  ManagementResponse,
-  RegisterModelRequest,
-  ScaleWorkerRequest,
-  SetDefaultRequest,
-  UnregisterModelRequest,
-} from './grpc-management-messages.ts'
 
 let definition: LoadedService | undefined
 
@@ -34,6 +25,28 @@ export const torchserveManagementGrpc: GrpcDialect = {
   implement: managementService,
 }
 
+/** The fields of all requests in proto/management.proto as proto-loader decodes them; absent: undefined. */
+interface ManagementRequest {
+  model_name?: string
+  model_version?: string
+  customized?: boolean
+  limit?: number
+  next_page_token?: number
+  url?: string
+  handler?: string
+  runtime?: string
+  batch_size?: number
+  max_batch_delay?: number
+  response_timeout?: number
+  startup_timeout?: number
+  initial_workers?: number
+  min_worker?: number
+  max_worker?: number
+  synchronous?: boolean
+  s3_sse_kms?: boolean
+  sha256?: string
+}
+
 type Answer = string | Promise<string>
 
 /** Handlers by rpc name. */
@@ -44,15 +57,15 @@ function managementService(deps: GrpcDeps): UntypedServiceImplementation {
   }
   return {
     DescribeModel: rpc(deps, 'DescribeModel', {
-      answer: (request: DescribeModelRequest, models) => describe(models, request),
+      answer: (request, models) => describe(models, request),
       toCallError: describeError,
     }),
     ListModels: rpc(deps, 'ListModels', {
-      answer: (request: ListModelsRequest, models) =>
+      answer: (request, models) =>
         pretty(models.list(positive(request.limit), positive(request.next_page_token))),
     }),
     RegisterModel: rpc(deps, 'RegisterModel', {
-      answer: (request: RegisterModelRequest, models) => {
+      answer: (request, models) => {
         needModelApi()
         return register(models, request)
       },
@@ -62,16 +75,16 @@ function managementService(deps: GrpcDeps): UntypedServiceImplementation {
       },
     }),
     ScaleWorker: rpc(deps, 'ScaleWorker', {
-      answer: (request: ScaleWorkerRequest, models) => scale(models, request),
+      answer: (request, models) => scale(models, request),
       managed: { operation: 'scale model', subject: modelOf },
     }),
     SetDefault: rpc(deps, 'SetDefault', {
-      answer: (request: SetDefaultRequest, models) =>
+      answer: (request, models) =>
         models.setDefault(request.model_name ?? '', request.model_version ?? '').message,
       managed: { operation: 'set default version', subject: modelOf },
     }),
     UnregisterModel: rpc(deps, 'UnregisterModel', {
-      answer: (request: UnregisterModelRequest, models) => {
+      answer: (request, models) => {
         needModelApi()
         return unregister(models, request)
       },
@@ -80,20 +93,16 @@ function managementService(deps: GrpcDeps): UntypedServiceImplementation {
   }
 }
 
-interface Management<Request> {
-  answer(request: Request, models: ModelOperations): Answer
+interface Management {
+  answer(request: ManagementRequest, models: ModelOperations): Answer
   /** Absent: managementError. */
-  toCallError?: (error: ServeError, request: Request) => CallError
+  toCallError?: (error: ServeError, request: ManagementRequest) => CallError
   /** For rpcs that change something. */
-  managed?: Managed<Request>
+  managed?: Managed<ManagementRequest>
 }
 
-function rpc<Request>(
-  deps: GrpcDeps,
-  name: string,
-  { answer, toCallError = managementError, managed }: Management<Request>,
-) {
-  const message = async (request: Request, call: Call): Promise<ManagementResponse> => {
+function rpc(deps: GrpcDeps, name: string, { answer, toCallError = managementError, managed }: Management) {
+  const message = async (request: ManagementRequest, call: Call): Promise<{ msg: string }> => {
     const run = (): Answer => answer(request, deps.operationsFor(call).models)
     if (managed === undefined) return { msg: await run() }
     return { msg: await audited(call, request, run, { ...managed, toCallError, audit: deps.audit }) }
@@ -101,11 +110,11 @@ function rpc<Request>(
   return unaryRpc(deps, name, { answer: message, toCallError })
 }
 
-function modelOf(request: { model_name?: string; model_version?: string }): AuditSubject {
+function modelOf(request: ManagementRequest): AuditSubject {
   return { model: nonEmpty(request.model_name), version: nonEmpty(request.model_version) }
 }
 
-async function describe(models: ModelOperations, request: DescribeModelRequest): Promise<string> {
+async function describe(models: ModelOperations, request: ManagementRequest): Promise<string> {
   const descriptions = await models.describe(
     request.model_name ?? '',
     nonEmpty(request.model_version),
@@ -115,12 +124,12 @@ async function describe(models: ModelOperations, request: DescribeModelRequest):
 }
 
 /** A describe that asks the handler is an inference job in TorchServe, and fails like one. */
-function describeError(error: ServeError, request: DescribeModelRequest): CallError {
+function describeError(error: ServeError, request: ManagementRequest): CallError {
   const asksHandler = request.customized === true && request.model_version !== 'all'
   return asksHandler ? inferenceError(error) : managementError(error)
 }
 
-async function register(models: ModelOperations, request: RegisterModelRequest): Promise<string> {
+async function register(models: ModelOperations, request: ManagementRequest): Promise<string> {
   const url = nonEmpty(request.url)
   if (url === undefined) throw new ServeError('INVALID_ARGUMENT', 'Parameter url is required.')
   const { message } = await models.register({
@@ -140,7 +149,7 @@ async function register(models: ModelOperations, request: RegisterModelRequest):
   return message
 }
 
-async function scale(models: ModelOperations, request: ScaleWorkerRequest): Promise<string> {
+async function scale(models: ModelOperations, request: ManagementRequest): Promise<string> {
   const { message, warnings = [] } = await models.scale({
     modelName: request.model_name ?? '',
     modelVersion: nonEmpty(request.model_version),
@@ -151,7 +160,7 @@ async function scale(models: ModelOperations, request: ScaleWorkerRequest): Prom
   return [message, ...warnings].join(' ')
 }
 
-async function unregister(models: ModelOperations, request: UnregisterModelRequest): Promise<string> {
+async function unregister(models: ModelOperations, request: ManagementRequest): Promise<string> {
   const modelName = nonEmpty(request.model_name)
   // TorchServe's sentence, although it is not the URL that is missing.
   if (modelName === undefined) throw new ServeError('INVALID_ARGUMENT', 'Parameter url is required.')
