@@ -14,12 +14,12 @@ export function typedContents(tensor: RawTensor): Buffer | undefined {
   if (form === undefined) return undefined
   const tag = form.field * 8 + LENGTH
   if (tensor.data.byteLength === 0) return Buffer.alloc(0)
-  switch (form.encoding) {
+  switch (form.type) {
     case 'bytes':
       return texts(tensor, tag)
     case 'fixed':
       return packed(tag, tensor.data)
-    case 'varint':
+    default:
       return varints(tensor, tag)
   }
 }

@@ -1,5 +1,6 @@
 import protobuf from 'protobufjs/minimal.js'
 import { ServeError } from '../../../common/errors.ts'
+import { joinElements } from '../../../common/tensors/bytes.ts'
 import { NUMERIC, type DatatypeSpec } from '../../../common/tensors/datatypes.ts'
 import { invalid } from '../../../common/tensors/tensor.ts'
 import type { TensorMessage } from './grpc-messages.ts'
@@ -10,152 +11,115 @@ export interface RawContents {
   readonly data: Uint8Array
 }
 
-const NO_CONTENTS: RawContents = { count: 0, data: new Uint8Array(0) }
+const NO_CONTENTS = Buffer.alloc(0)
 
-type Encoding = 'varint' | 'fixed' | 'bytes'
+/** How protobuf writes an element. */
+type Type = 'bool' | 'int32' | 'int64' | 'uint32' | 'uint64' | 'fixed' | 'bytes'
+interface Wide {
+  readonly low: number
+  readonly high: number
+}
+type Element = number | boolean | Uint8Array | Wide
 
 /** The field of InferTensorContents that takes a datatype; the others have only the raw form. */
-export const FIELDS: ReadonlyMap<string, { readonly field: number; readonly encoding: Encoding }> = new Map([
-  ['BOOL', { field: 1, encoding: 'varint' }],
-  ['INT8', { field: 2, encoding: 'varint' }],
-  ['INT16', { field: 2, encoding: 'varint' }],
-  ['INT32', { field: 2, encoding: 'varint' }],
-  ['INT64', { field: 3, encoding: 'varint' }],
-  ['UINT8', { field: 4, encoding: 'varint' }],
-  ['UINT16', { field: 4, encoding: 'varint' }],
-  ['UINT32', { field: 4, encoding: 'varint' }],
-  ['UINT64', { field: 5, encoding: 'varint' }],
-  ['FP32', { field: 6, encoding: 'fixed' }],
-  ['FP64', { field: 7, encoding: 'fixed' }],
-  ['BYTES', { field: 8, encoding: 'bytes' }],
+export const FIELDS: ReadonlyMap<string, { readonly field: number; readonly type: Type }> = new Map([
+  ['BOOL', { field: 1, type: 'bool' }],
+  ['INT8', { field: 2, type: 'int32' }],
+  ['INT16', { field: 2, type: 'int32' }],
+  ['INT32', { field: 2, type: 'int32' }],
+  ['INT64', { field: 3, type: 'int64' }],
+  ['UINT8', { field: 4, type: 'uint32' }],
+  ['UINT16', { field: 4, type: 'uint32' }],
+  ['UINT32', { field: 4, type: 'uint32' }],
+  ['UINT64', { field: 5, type: 'uint64' }],
+  ['FP32', { field: 6, type: 'fixed' }],
+  ['FP64', { field: 7, type: 'fixed' }],
+  ['BYTES', { field: 8, type: 'bytes' }],
 ])
 
 /**
- * Reads the bytes of an InferTensorContents without an object for each element: a request may have millions.
- * Undefined for a datatype that has no typed contents.
+ * Reads the bytes of an InferTensorContents. Undefined for a datatype that has no typed contents.
  * @param contents absent: there are none
  * @param maxBytes of the raw elements
  * @throws ServeError INVALID_TENSOR, PAYLOAD_TOO_LARGE
  */
 export function rawContents(
-  { name = '', datatype = '', contents }: Pick<TensorMessage, 'name' | 'datatype' | 'contents'>,
+  { name = '', datatype = '', contents = NO_CONTENTS }: Pick<TensorMessage, 'name' | 'datatype' | 'contents'>,
   maxBytes: number,
 ): RawContents | undefined {
   const form = FIELDS.get(datatype)
   if (form === undefined) return undefined
-  if (contents === undefined) return NO_CONTENTS
-  const values = { name, contents, field: form.field }
-  if (form.encoding === 'bytes') return joinTexts(values, maxBytes)
-  const spec = NUMERIC.get(datatype)!
-  return form.encoding === 'fixed' ? joinFixed(values, spec) : readVarints(values, spec, maxBytes)
-}
-
-/** The values of one field of a message. */
-interface Values {
-  readonly name: string
-  readonly contents: Buffer
-  readonly field: number
+  const spec = NUMERIC.get(datatype)
+  const width = spec?.array.BYTES_PER_ELEMENT
+  let bytes = 0
+  const elements: Element[] = []
+  const take = (element: Element): void => {
+    bytes += element instanceof Uint8Array ? element.byteLength + (width === undefined ? 4 : 0) : width!
+    if (bytes > maxBytes)
+      throw new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size')
+    elements.push(element)
+  }
+  try {
+    readField(contents, form, take)
+  } catch (thrown) {
+    throw thrown instanceof ServeError ? thrown : malformed(name)
+  }
+  if (spec === undefined) return { count: elements.length, data: joinElements(elements as Uint8Array[]) }
+  if (spec.kind !== 'float') return { count: elements.length, data: rawNumbers(name, elements, spec) }
+  if (bytes % width! !== 0) throw malformed(name)
+  return { count: bytes / width!, data: Buffer.concat(elements as Uint8Array[]) }
 }
 
 const LENGTH_DELIMITED = 2
 
-/** Calls `take` with the range of each value; packed numbers are one value. */
-function eachValue({ name, contents, field }: Values, take: (start: number, end: number) => void): void {
+/** Numbers may be packed. Floats stand there as in a raw tensor. @throws Error for what is no message */
+function readField(
+  contents: Buffer,
+  { field, type }: { readonly field: number; readonly type: Type },
+  take: (element: Element) => void,
+): void {
   const reader = protobuf.Reader.create(contents)
-  const next = (): boolean => {
-    const tag = reader.uint32()
-    const bytes = (tag & 7) === LENGTH_DELIMITED ? reader.uint32() : undefined
-    start = reader.pos
-    if (bytes === undefined) reader.skipType(tag & 7)
-    else reader.skip(bytes)
-    return tag >>> 3 === field
-  }
-  let start = 0
   while (reader.pos < reader.len) {
-    let isWanted: boolean
-    try {
-      isWanted = next()
-    } catch {
-      throw malformed(name)
+    const tag = reader.uint32()
+    const wire = tag & 7
+    const start = reader.pos
+    if (tag >>> 3 !== field) reader.skipType(wire)
+    else if (type === 'bytes' || (type === 'fixed' && wire === LENGTH_DELIMITED)) take(reader.bytes())
+    else if (type === 'fixed') {
+      reader.skipType(wire)
+      take(contents.subarray(start, reader.pos))
+    } else if (wire !== LENGTH_DELIMITED) take(reader[type]())
+    else {
+      const end = reader.uint32() + reader.pos
+      while (reader.pos < end) take(reader[type]())
+      if (reader.pos > end) throw new RangeError('The last number is cut')
     }
-    if (isWanted) take(start, reader.pos)
   }
 }
 
-/** Each element behind its length in four bytes. */
-function joinTexts(values: Values, maxBytes: number): RawContents {
-  let count = 0
-  let size = 0
-  eachValue(values, (start, end) => {
-    count += 1
-    size += 4 + end - start
-  })
-  if (size > maxBytes) throw tooLarge()
-  const data = Buffer.allocUnsafe(size)
-  let at = 0
-  eachValue(values, (start, end) => {
-    at = data.writeUInt32LE(end - start, at)
-    at += values.contents.copy(data, at, start, end)
-  })
-  return { count, data }
-}
-
-/** Floats stand on the wire as they do in a raw tensor. */
-function joinFixed(values: Values, { array }: DatatypeSpec): RawContents {
-  const width = array.BYTES_PER_ELEMENT
-  const data = Buffer.allocUnsafe(values.contents.length)
-  let size = 0
-  eachValue(values, (start, end) => {
-    if ((end - start) % width !== 0) throw malformed(values.name)
-    size += values.contents.copy(data, size, start, end)
-  })
-  return { count: size / width, data: data.subarray(0, size) }
-}
-
-/** Reads numbers of up to 64 bits as two halves, because a bigint for each would take most of the time. */
-function readVarints(values: Values, { kind, array, min, max }: DatatypeSpec, maxBytes: number): RawContents {
-  const { name, contents } = values
-  let count = 0
-  eachValue(values, (start, end) => {
-    for (let at = start; at < end; at += 1) if (contents[at]! < 0x80) count += 1
-  })
-  if (count * array.BYTES_PER_ELEMENT > maxBytes) throw tooLarge()
-  const elements = new array(count)
-  const wide = kind === 'wide integer' ? new Uint32Array(elements.buffer) : undefined
-  const narrow = elements as Int32Array
-  const [least, most] = [Number(min), Number(max)]
-  let index = 0
-  eachValue(values, (start, end) => {
-    for (let at = start; at < end; index += 1) {
-      let low = 0
-      let high = 0
-      let byte = 0x80
-      for (let shift = 0; byte >= 0x80; shift += 7) {
-        if (at === end || shift > 63) throw malformed(name)
-        byte = contents[at++]!
-        const bits = byte & 0x7f
-        if (shift < 32) low |= bits << shift
-        if (shift > 28) high |= bits << (shift - 32)
-        else if (shift === 28) high = bits >> 4
-      }
-      if (wide !== undefined) {
-        wide[2 * index] = low
-        wide[2 * index + 1] = high
-        continue
-      }
-      const value = kind === 'boolean' ? Number((low | high) !== 0) : least < 0 ? low : low >>> 0
-      if (value < least || value > most)
-        throw invalid(name, `data must contain only whole numbers from ${least} to ${most}`)
-      narrow[index] = value
-    }
-  })
-  return { count, data: new Uint8Array(elements.buffer) }
+function rawNumbers(
+  name: string,
+  elements: readonly Element[],
+  { kind, array, min, max }: DatatypeSpec,
+): Uint8Array {
+  const raw = new array(elements.length)
+  if (kind === 'wide integer') {
+    const words = new Uint32Array(raw.buffer as ArrayBuffer)
+    ;(elements as Wide[]).forEach(({ low, high }, i) => {
+      words[2 * i] = low
+      words[2 * i + 1] = high
+    })
+    return new Uint8Array(raw.buffer)
+  }
+  for (let i = 0; i < elements.length; i += 1) {
+    const value = Number(elements[i])
+    if (value < min || value > max)
+      throw invalid(name, `data must contain only whole numbers from ${min} to ${max}`)
+    raw[i] = value
+  }
+  return new Uint8Array(raw.buffer)
 }
 
 function malformed(name: string): ServeError {
   return invalid(name, 'its contents are not valid')
-}
-
-function tooLarge(): ServeError {
-  return new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size')
 }
