@@ -91,7 +91,7 @@ export class Listeners {
     const unread = new HeldBytes(Math.max(maxUnreadBytes, 2 * maxResponseSize))
     const { cuts } = this.#admission
     const unfinished = new HeldBytes(Math.max(maxUnfinishedBytes, 2 * maxRequestSize))
-    this.#restDeps = { ...deps, unread, unfinished, cuts }
+    this.#restDeps = { ...deps, unread, unfinished, admission: this.#admission }
     this.#grpc = createGrpcServers(
       { ...deps, unread, cuts, refusals: deps.metrics.refusals, admission: this.#admission },
       deps.grpcDialects,

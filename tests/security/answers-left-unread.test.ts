@@ -6,7 +6,7 @@ import type { ServiceDefinition } from '@grpc/grpc-js'
 import { beforeAll, expect, test } from '@jest/globals'
 import { call, inferenceClient, inferenceV2Client, readAll } from '../support/grpc-clients.ts'
 import { modelFolder } from '../support/model-folder.ts'
-import { COUNT, type CountRun, countInput, ECHO, next, produced } from '../support/count.ts'
+import { COUNT, type CountRun, countInput, ECHO, produced } from '../support/count.ts'
 import { grpcMessage, RawHttp2 } from '../support/raw-http2.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { startServer, type Server } from '../support/server.ts'
@@ -80,25 +80,6 @@ test('answers that are read late count no more: REST', async () => {
   socket.destroy()
 })
 
-test('answers that waited behind a stream, and are read then, count no more', async () => {
-  const socket = connect(server.ports.inference, '127.0.0.1')
-  let bytes = 0
-  socket.on('data', (chunk: Buffer) => (bytes += chunk.length))
-  for (let round = 1; round <= 5; round += 1) {
-    const before = await answered('count')
-    askBehindHeld(socket, `read ${round}`, 5)
-    // The stream is one of them.
-    await server.until(
-      () => answered('count'),
-      (count) => count >= before + 6,
-    )
-    await next(server, `read ${round}`)
-    while (bytes <= round * 5 * MIB && !socket.closed) await new Promise((resolve) => setTimeout(resolve, 2))
-    expect(socket.closed).toBe(false)
-  }
-  socket.destroy()
-})
-
 test('answers of calls that their client ends count no more', async () => {
   const attacker = new RawHttp2(server.ports.grpcInference)
   await attacker.ready()
@@ -135,20 +116,6 @@ test('of REST clients that do not read their answers, those with most are closed
   expect(whole).toBeGreaterThan(0)
   expect(whole).toBeLessThan(sockets.length)
 })
-
-// A stream that waits for its gate ends by itself after a minute.
-test('REST answers that wait behind a stream of their connection count', async () => {
-  const sockets = Array.from({ length: 4 }, (_, i) => {
-    const socket = connect(server.ports.inference, '127.0.0.1')
-      .on('error', () => undefined)
-      .resume()
-    askBehindHeld(socket, `held ${i}`, 6)
-    return socket
-  })
-  await Promise.race(sockets.map((socket) => once(socket, 'close')))
-  await neighbour()
-  for (const socket of sockets) socket.destroy()
-}, 30_000)
 
 test('items of REST streams that wait for their clients count', async () => {
   const ids = ['a', 'b', 'c', 'd']
@@ -225,24 +192,6 @@ test('others who leave a little less each do not have a client closed that reads
   client.close()
   for (const attacker of attackers) attacker.socket.destroy()
 })
-
-/**
- * Asks for a stream of two items, of which the second waits for `next`, and for answers of a mebibyte behind
- * it. In one piece: once such an answer waits, Node reads no further request.
- */
-function askBehindHeld(socket: Socket, id: string, answers: number): void {
-  socket.cork()
-  post(socket, { id, n: 2, gated: true, stream: true })
-  for (let i = 0; i < answers; i += 1)
-    post(socket, { id: `${id} ${i}`, n: 1, size: MIB, delay: 0, stream: false })
-  socket.uncork()
-}
-
-function post(socket: Socket, run: CountRun): void {
-  const body = JSON.stringify(run)
-  const head = ['POST /predictions/count HTTP/1.1', 'Host: localhost', 'content-type: application/json']
-  socket.write([...head, `content-length: ${body.length}`, '', body].join('\r\n'))
-}
 
 /** Answers that have begun, by the access log. */
 function answered(model = 'echo'): Promise<number> {

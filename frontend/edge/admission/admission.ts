@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Settings } from '../../config/settings.ts'
+import { Budget } from './budget.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { CutWarnings } from './cut-warnings.ts'
 
@@ -31,10 +32,18 @@ export function connectionPlan(
   return { inference: maxConnections ?? Math.max(16, Math.min(MAX_DEFAULT, rest)), reserved }
 }
 
+/** Requests that wait for earlier answers of their connections; each takes some 10 KB. */
+const MAX_WAITING_REQUESTS = 4_096
+
+/** What each connection needs. */
+export type ClientAdmission = Pick<Admission, 'waiting' | 'cuts'>
+
 /** What the clients of all listeners may have of the server. */
 export class Admission {
   /** Connections for inference, over REST and gRPC. */
   readonly inference: ConnectionPool
+  /** HTTP requests that wait for the answers before them on their connections. */
+  readonly waiting = new Budget(MAX_WAITING_REQUESTS)
   /** Logs why connections are closed. */
   readonly cuts: CutWarnings
   readonly #reserved: number

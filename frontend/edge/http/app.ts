@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
-import type { CutWarnings } from '../admission/cut-warnings.ts'
+import type { ClientAdmission } from '../admission/admission.ts'
 import { connectionOf } from './connection.ts'
 import { Exchange } from './exchange.ts'
 import { hasUnknownCoding } from './request-headers.ts'
@@ -82,8 +82,8 @@ export function createApp(
     res.writeHead(417, { connection: 'close' }).end()
   }
   return {
-    listener: inTurn(take, state.cuts),
-    expectation: inTurn(refuse, state.cuts),
+    listener: inTurn(take, state.admission),
+    expectation: inTurn(refuse, state.admission),
     state,
     beginDrain: () => {
       state.draining = true
@@ -99,11 +99,14 @@ function mayGoOnSending({ headers }: ServerRequest): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > MAX_HEAD_BYTES
 }
 
-/** Handles a request at once, or when those before it on its connection let it. */
-export function inTurn(handle: Listening, cuts?: CutWarnings): Listening {
+/** Handles a request at once, or when those before it on its connection have their answers. */
+export function inTurn(handle: Listening, admission: ClientAdmission): Listening {
   return (req, res) => {
     // It has the socket from the start, unless others come first.
     if (res.socket !== null) handle(req, res)
-    else connectionOf(req.socket).pipeline.take(res, () => handle(req, res), cuts)
+    else
+      connectionOf(req.socket)
+        .pipeline(admission)
+        .take(res, () => handle(req, res))
   }
 }

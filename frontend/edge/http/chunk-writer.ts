@@ -199,13 +199,7 @@ const ending: ServerResponse[] = []
  * connections then finds the next answer instead of going to sleep again.
  */
 export function endWith(res: ServerResponse, text: string): void {
-  const { socket } = res
-  if (socket === null) {
-    // With pipelining, earlier responses of this connection come first.
-    res.end(text, 'latin1')
-    return
-  }
-  socket.cork()
+  res.socket?.cork()
   res.write(text, 'latin1')
   if (ending.push(res) === 1) process.nextTick(sendAnswers)
 }

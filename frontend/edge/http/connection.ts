@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { CheckedConnection } from './page-check.ts'
-import type { CutWarnings } from '../admission/cut-warnings.ts'
+import type { ClientAdmission } from '../admission/admission.ts'
 import type { HeldBytes, HeldByConnection } from '../held-bytes.ts'
 import { Pipeline } from './pipeline.ts'
 
@@ -9,15 +9,13 @@ export const UNREAD_LIMIT_MS = 60_000
 
 /** An unfinished reply that must learn when its client disconnects. */
 export interface LiveReply {
-  /** The next in the connection's list, which has more than one only with pipelining. */
-  nextOnSocket: LiveReply | undefined
   clientLeft(): void
 }
 
 /** What bounds the answers that clients leave unread, and who is told; see RestState. */
 interface UnreadBounds {
   readonly unread?: HeldBytes
-  readonly cuts?: CutWarnings
+  readonly admission: ClientAdmission
 }
 
 /** What the server tracks of a client's connection besides Node. */
@@ -32,8 +30,6 @@ export class Connection implements CheckedConnection {
   #peer: string | undefined
   #pipeline: Pipeline | undefined
   #unread: HeldByConnection | undefined
-  /** Bytes of replies that wait behind others. */
-  #queued = 0
   #body: HeldByConnection | undefined
   /** Answers the request whose body is counted; it is not read to its end. */
   #refuseBody: (() => void) | undefined
@@ -60,21 +56,17 @@ export class Connection implements CheckedConnection {
   }
 
   /** For requests that come before the answer to an earlier one is complete. */
-  get pipeline(): Pipeline {
-    return (this.#pipeline ??= new Pipeline(this.#socket))
+  pipeline(admission: ClientAdmission): Pipeline {
+    return (this.#pipeline ??= new Pipeline(this.#socket, admission))
   }
 
-  /**
-   * What waits in its socket, once that is full, counts until the client has read it.
-   * @param queued bytes that came to those of replies behind others, or (below 0) left them
-   */
-  leavesUnread({ unread, cuts }: UnreadBounds, queued = 0): void {
+  /** What waits in its socket, once that is full, counts until the client has read it. */
+  leavesUnread({ unread, admission }: UnreadBounds): void {
     if (unread === undefined) return
-    this.#queued += queued
     if (this.#unread === undefined) {
       const socket = this.#socket
       this.#unread = unread.open(this.address, () => {
-        cuts?.tell('unread', socket)
+        admission.cuts.tell('unread', socket)
         socket.destroy()
       })
       socket.on('drain', this.#count).on('close', this.#count)
@@ -86,7 +78,7 @@ export class Connection implements CheckedConnection {
     const socket = this.#socket
     const unread = this.#unread
     if (unread === undefined) return
-    const bytes = socket.destroyed ? 0 : this.#queued + (socket.writableNeedDrain ? socket.writableLength : 0)
+    const bytes = !socket.destroyed && socket.writableNeedDrain ? socket.writableLength : 0
     if (bytes > 0) {
       unread.add(bytes - unread.bytes)
       return
@@ -124,27 +116,20 @@ export class Connection implements CheckedConnection {
   /** Returns false if the client has already disconnected. */
   add(reply: LiveReply): boolean {
     if (this.#socket.destroyed || this.#socket.readableEnded) return false
-    reply.nextOnSocket = this.#live
     this.#live = reply
     return true
   }
 
   remove(reply: LiveReply): void {
-    let current = this.#live
-    if (current === reply) {
-      this.#live = reply.nextOnSocket
-      return
-    }
-    while (current !== undefined && current.nextOnSocket !== reply) current = current.nextOnSocket
-    if (current !== undefined) current.nextOnSocket = reply.nextOnSocket
+    if (this.#live === reply) this.#live = undefined
   }
 
   #leave(): void {
     this.#body?.close()
-    let reply = this.#live
+    const reply = this.#live
     if (reply === undefined) return
     this.#live = undefined
-    for (; reply !== undefined; reply = reply.nextOnSocket) reply.clientLeft()
+    reply.clientLeft()
     // A client that closed its side without reading on would keep the socket until everything is flushed,
     // which never happens.
     this.#socket.destroy()

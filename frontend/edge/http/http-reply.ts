@@ -44,13 +44,10 @@ export interface Refusal {
  * `break`. The head waits until the first item, so that an earlier failure can have its own status.
  */
 export class HttpReply implements LiveReply {
-  nextOnSocket: LiveReply | undefined = undefined
   readonly exchange: Exchange
   #source: ReplySource | undefined
   #writer: ChunkWriter | undefined
   #ended = false
-  /** Its bytes that are counted while it waits behind others. */
-  #queued = 0
 
   constructor(exchange: Exchange) {
     this.exchange = exchange
@@ -176,12 +173,8 @@ export class HttpReply implements LiveReply {
   }
 
   #cut(framed: boolean): void {
-    const { res, req } = this.exchange
-    const { socket } = req
-    if (res.socket === null) {
-      // With pipelining, earlier responses of this connection come first.
-      res.once('socket', () => process.nextTick(() => this.#cut(framed)))
-    } else if (framed) {
+    const { socket } = this.exchange.req
+    if (framed) {
       socket.setTimeout(BREAK_GRACE_MS)
       socket.destroySoon()
     } else if (socket instanceof TLSSocket || socket.remoteAddress === undefined) {
@@ -194,40 +187,16 @@ export class HttpReply implements LiveReply {
   }
 
   #limitFlush(): void {
-    const { res, req, state, connection } = this.exchange
-    if (res.socket === null) {
-      this.#countQueued()
-      return
-    }
+    const { req, state, connection } = this.exchange
     if (!req.socket.writableNeedDrain) return
     req.socket.setTimeout(UNREAD_LIMIT_MS)
     connection.leavesUnread(state)
   }
 
-  /** With pipelining, earlier responses of this connection come first, and it waits here. */
-  #countQueued(): void {
-    const { res, state, connection } = this.exchange
-    const bytes = res.writableLength
-    if (state.unread === undefined || bytes < COUNTED_BYTES) return
-    const more = bytes - this.#queued
-    if (this.#queued === 0) res.once('socket', () => process.nextTick(() => this.#unqueued()))
-    this.#queued = bytes
-    connection.leavesUnread(state, more)
-  }
-
-  #unqueued(): void {
-    const { connection, state } = this.exchange
-    connection.leavesUnread(state, -this.#queued)
-    this.#queued = 0
-    if (this.#ended) this.#limitFlush()
-    else this.#full()
-  }
-
   /** A stream waits for its client. */
   #full(): void {
     const { res, state, connection } = this.exchange
-    if (res.socket === null) this.#countQueued()
-    else if (res.writableLength >= COUNTED_BYTES) connection.leavesUnread(state)
+    if (res.writableLength >= COUNTED_BYTES) connection.leavesUnread(state)
   }
 }
 

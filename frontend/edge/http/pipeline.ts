@@ -1,100 +1,45 @@
 import type { Socket } from 'node:net'
-import type { CutWarnings } from '../admission/cut-warnings.ts'
+import type { ClientAdmission } from '../admission/admission.ts'
+import type { Lease } from '../admission/budget.ts'
 import { sendAnswers } from './chunk-writer.ts'
 import type { SafeResponse } from './safe-response.ts'
 
-/** Requests that one connection may have handled before the answer to an earlier one is complete. */
-const MAX_AHEAD = 8
-/** Further requests of one connection that wait for their turn. */
+/** Requests of one connection that may wait for the answers before them. */
 const MAX_WAITING = 100
-/** Requests of all connections that wait for their turn. */
-const MAX_WAITING_OF_ALL = 4_096
-/** Pipelined requests of all connections that are handled in one turn of the event loop. */
-const MAX_PER_TURN = 256
-
-/** Pipelined requests of all connections, of every listener. */
-class Pipelines {
-  /** Those that wait for answers before theirs, or for their turn after that. */
-  waiting = 0
-  #handled = 0
-  readonly #ready: (() => void)[] = []
-  #turn: NodeJS.Immediate | undefined
-
-  /** Whether one more may be handled in this turn, which then counts it. */
-  mayHandle(): boolean {
-    if (this.#handled === MAX_PER_TURN) return false
-    this.#handled += 1
-    this.#turn ??= setImmediate(() => this.#nextTurn())
-    return true
-  }
-
-  handleLater(handle: () => void): void {
-    this.#ready.push(handle)
-    this.#turn ??= setImmediate(() => this.#nextTurn())
-  }
-
-  #nextTurn(): void {
-    this.#turn = undefined
-    this.#handled = 0
-    try {
-      for (let left = MAX_PER_TURN; left > 0; left -= 1) this.#ready.shift()?.()
-    } finally {
-      // Also after one that threw.
-      if (this.#ready.length > 0) this.#turn ??= setImmediate(() => this.#nextTurn())
-    }
-  }
-}
-
-const all = new Pipelines()
 
 /**
- * The requests of one connection that came before the answer to an earlier one was complete: bounds what
- * they take of a turn of the event loop, and of memory. Node tells of all requests in a piece of 64 KiB in
- * one turn, and of those of other connections in the same one: they would take it for seconds. Who sends too
- * many loses the connection, as clients that pipeline have to expect (RFC 9112, section 9.3.2).
+ * The requests of one connection that came before the answer to an earlier one was complete. They are handled
+ * one at a time, each in a turn of the event loop of its own: Node tells of all requests in a piece of 64 KiB
+ * in one turn. A client that sends too many loses the connection (RFC 9112, section 9.3.2).
  */
 export class Pipeline {
   readonly #socket: Socket
-  /** Those whose requests are handled ahead, in their order: the first gets the socket next. */
-  readonly #ahead: SafeResponse[] = []
-  #waiting = 0
+  readonly #waiting: Lease
+  readonly #cuts: ClientAdmission['cuts']
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, { waiting, cuts }: ClientAdmission) {
     this.#socket = socket
-    socket.once('close', () => {
-      all.waiting -= this.#waiting
-      this.#waiting = 0
-      // Node tells it only of the response that has the socket.
-      for (const res of this.#ahead.splice(0)) res.destroy().emit('close')
-    })
+    this.#cuts = cuts
+    this.#waiting = waiting.lease(socket.remoteAddress)
+    this.#waiting.limit = MAX_WAITING
+    socket.once('close', () => this.#waiting.close())
   }
 
-  /**
-   * Handles the request of the response now or later, unless its client leaves before, or sends too many,
-   * which `cuts` tells.
-   */
-  take(res: SafeResponse, handle: () => void, cuts?: CutWarnings): void {
-    // It does not overtake those that wait.
-    if (this.#waiting === 0 && this.#ahead.length < MAX_AHEAD && all.mayHandle()) {
-      this.#ahead.push(res)
-      res.once('socket', () => this.#ahead.shift())
-      handle()
-    } else if (this.#waiting === MAX_WAITING || all.waiting >= MAX_WAITING_OF_ALL) {
-      sendAnswers()
-      cuts?.tell('pipelining', this.#socket)
-      this.#socket.destroy()
-      stopParser(this.#socket)
-    } else {
-      this.#waiting += 1
-      all.waiting += 1
-      res.once('socket', () => all.handleLater(() => this.#next(handle)))
+  /** Handles the request of the response in its turn, unless its client leaves before. */
+  take(res: SafeResponse, handle: () => void): void {
+    if (this.#waiting.take(1) === undefined) {
+      res.once('socket', () => setImmediate(() => this.#next(handle)))
+      return
     }
+    sendAnswers()
+    this.#cuts.tell('pipelining', this.#socket)
+    this.#socket.destroy()
+    stopParser(this.#socket)
   }
 
   #next(handle: () => void): void {
     if (this.#socket.destroyed) return
-    this.#waiting -= 1
-    all.waiting -= 1
+    this.#waiting.give(1)
     handle()
   }
 }

@@ -11,7 +11,7 @@ import type { Tracing } from '../../observe/traces/tracing.ts'
 import type { EventOperations } from '../../watch/viewers.ts'
 import { type Operations, permitted } from '../permitted.ts'
 import type { Principal } from '../../auth/principal.ts'
-import type { CutWarnings } from '../admission/cut-warnings.ts'
+import type { ClientAdmission } from '../admission/admission.ts'
 import type { HeldBytes } from '../held-bytes.ts'
 import type { BareAnswer } from './bare-answer.ts'
 import { Cors, type CorsSettings } from './cors.ts'
@@ -41,8 +41,7 @@ export interface RestDeps extends Operations {
   unread?: HeldBytes
   /** Undefined if nothing bounds what bodies hold that are not complete. */
   unfinished?: HeldBytes
-  /** Undefined: nobody is told why connections are closed. */
-  cuts?: CutWarnings
+  admission: ClientAdmission
 }
 
 interface RestMetrics {

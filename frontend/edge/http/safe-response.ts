@@ -19,21 +19,10 @@ export class SafeResponse<Request extends IncomingMessage = IncomingMessage> ext
   /** Undefined: the request is not traced. It ends with the response. */
   span: Pick<RequestSpan, 'traceparent' | 'recording' | 'set' | 'end'> | undefined = undefined
 
-  #isClosed = false
-
-  /**
-   * Of a response whose connection was destroyed Node may tell that it is finished before the one in front of
-   * it, and then takes that for an error of its own, which would end the process. The span ends here, because
-   * a listener of its own would cost as much as half of what it records.
-   */
+  /** The span ends here, because a listener of its own would cost as much as half of what it records. */
   override emit(name: string | symbol, ...args: unknown[]): boolean {
-    if (name === 'close') {
-      // Of a response that waits behind others, Pipeline tells it, and newer versions of Node too.
-      if (this.#isClosed) return false
-      this.#isClosed = true
-      if (this.span?.recording === true) this.#end(this.span)
-    }
-    return name === 'finish' && this.req.socket.destroyed ? false : super.emit(name, ...args)
+    if (name === 'close' && this.span?.recording === true) this.#end(this.span)
+    return super.emit(name, ...args)
   }
 
   override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {

@@ -82,7 +82,7 @@ export async function listen(
   })
   server.on(isTls(address) ? 'secureConnection' : 'connection', (socket: Socket) => {
     cutUnexplained(socket, socket, () => {
-      app.state.cuts?.tell('unexplained', socket)
+      app.state.admission.cuts.tell('unexplained', socket)
       socket.destroy()
     })
   })

@@ -3,7 +3,6 @@ import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { expect, test } from '@jest/globals'
 import { endWith } from '../../../frontend/edge/http/chunk-writer.ts'
-import { MESSAGES } from '../../../frontend/edge/http/server.ts'
 import { rawRequest } from '../../support/raw-http.ts'
 import { startServer } from '../../support/server.ts'
 
@@ -36,17 +35,4 @@ test('an answer leaves before its connection is closed for too many requests beh
   socket.write('GET /ping HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(1_000))
   await once(socket, 'close')
   expect(new Set(received.match(/(?<=HTTP\/1\.1 )\d+/g))).toEqual(new Set(['200']))
-})
-
-test('of a destroyed connection, an answer that is finished before the one in front of it harms nobody', async () => {
-  const held: ServerResponse[] = []
-  const server = createServer(MESSAGES, (_req, res) => void held.push(res)).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => undefined)
-  client.write('GET /a HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(2))
-  while (held.length < 2) await once(server, 'request')
-  const [first, second] = held
-  first!.req.socket.destroy()
-  expect(() => second!.emit('finish')).not.toThrow()
-  server.close()
 })

@@ -229,7 +229,7 @@ describe('a connection that gets its last answer', () => {
 
   test('is closed at once in a stream that began before the request was whole', async () => {
     const server = createServer(MESSAGES, (req, res) => {
-      connectionOf(req.socket).add({ nextOnSocket: undefined, clientLeft: () => undefined })
+      connectionOf(req.socket).add({ clientLeft: () => undefined })
       res.writeHead(200).write('item')
     })
     const told = new Promise<boolean>((resolve) => {

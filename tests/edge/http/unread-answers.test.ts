@@ -6,6 +6,7 @@ import { createState } from '../../../frontend/edge/http/rest-state.ts'
 import { RestReply } from '../../../frontend/dialects/torchserve/rest-reply.ts'
 import { EventStream } from '../../../frontend/edge/http/sse.ts'
 import { MESSAGES } from '../../../frontend/edge/http/server.ts'
+import { testAdmission } from '../../support/admission.ts'
 import { Wire, pageSettings } from '../../support/http/rig.ts'
 
 /** More than the sockets of both sides take. */
@@ -31,7 +32,7 @@ interface Asked {
 /** A request whose client reads nothing. */
 async function ask(): Promise<Asked> {
   const state = createState(
-    { settings: pageSettings(), metrics: { response: () => undefined } } as never,
+    { settings: pageSettings(), admission: testAdmission(), metrics: { response: () => undefined } } as never,
     'inference',
     {} as never,
   )

@@ -11,6 +11,7 @@ import { Viewers } from '../../../frontend/watch/viewers.ts'
 import { listen, type Listener } from '../../../frontend/edge/http/server.ts'
 import type { ListenAddress } from '../../../frontend/config/listen-address.ts'
 import { Refusals } from '../../../frontend/observe/metrics/refusals.ts'
+import { testAdmission } from '../admission.ts'
 import { CERT, KEY } from '../tls/files.ts'
 import { nothingToWatch } from '../nothing-to-watch.ts'
 import { FakeWorkflows } from '../fake-workflows.ts'
@@ -85,6 +86,7 @@ export async function startRig(
     audit: options.audit,
     limiter: options.limiter,
     unfinished: options.unfinished,
+    admission: testAdmission(),
     models,
     workflows,
     configuration: () => [],
