@@ -1,5 +1,5 @@
 import type { BatchOwner } from '../jobs/scheduler.ts'
-import type { Run } from './in-flight.ts'
+import type { Batch } from './batch.ts'
 import { Pace, WORK_AHEAD_MS } from './pace.ts'
 
 /**
@@ -9,7 +9,7 @@ import { Pace, WORK_AHEAD_MS } from './pace.ts'
 export class BatchesAhead {
   readonly #pace: Pace
   readonly #withdraw: (ids: number[]) => void
-  #runs: Run[] = []
+  #batches: Batch[] = []
   #timer: NodeJS.Timeout | undefined
 
   /** At most `most` batches wait; `withdraw` asks the worker for the batches of these requests. */
@@ -20,12 +20,12 @@ export class BatchesAhead {
 
   /** How many more may wait. */
   get room(): number {
-    return this.#pace.allowance(performance.now()) - this.#runs.length
+    return this.#pace.allowance(performance.now()) - this.#batches.length
   }
 
   /** Number of requests that wait. */
   get requests(): number {
-    return this.#runs.reduce((count, run) => count + run.entries.length, 0)
+    return this.#batches.reduce((count, batch) => count + batch.entries.length, 0)
   }
 
   /** The batch in front of all these begins, at this time of performance.now(). */
@@ -34,57 +34,57 @@ export class BatchesAhead {
   }
 
   /** It has ended. Returns the batch that begins now, and is told to its owner. */
-  end(now: number): Run | undefined {
+  end(now: number): Batch | undefined {
     this.#pace.end(now)
-    const run = this.#runs.shift()
-    const owner = run?.owner
-    if (run !== undefined) run.owner = undefined
-    owner?.began(run!.jobs)
-    return run
+    const batch = this.#batches.shift()
+    const owner = batch?.owner
+    if (batch !== undefined) batch.owner = undefined
+    owner?.began(batch!.jobs)
+    return batch
   }
 
   /** A batch was sent to wait; it comes back to `owner` if it does not begin. */
-  add(run: Run, owner: BatchOwner): void {
-    run.owner = owner
-    for (const entry of run.entries) entry.job.heldBy(entry)
-    this.#runs.push(run)
+  add(batch: Batch, owner: BatchOwner): void {
+    batch.owner = owner
+    for (const entry of batch.entries) entry.job.heldBy(entry)
+    this.#batches.push(batch)
     this.#timer ??= setTimeout(this.#withdrawFromSlow, WORK_AHEAD_MS)
   }
 
   /** Wants a batch back. */
-  withdraw(run: Run): void {
-    if (run.withdrawn) return
-    run.withdrawn = true
-    this.#withdraw([run.entries[0]!.id])
+  withdraw(batch: Batch): void {
+    if (batch.withdrawn) return
+    batch.withdrawn = true
+    this.#withdraw([batch.entries[0]!.id])
   }
 
   /** Wants all of them back. */
   withdrawAll(): void {
-    const runs = this.#runs.filter((run) => !run.withdrawn)
-    for (const run of runs) run.withdrawn = true
-    if (runs.length > 0) this.#withdraw(runs.flatMap((run) => run.entries.map(({ id }) => id)))
+    const batches = this.#batches.filter((batch) => !batch.withdrawn)
+    for (const batch of batches) batch.withdrawn = true
+    if (batches.length > 0) this.#withdraw(batches.flatMap((batch) => batch.entries.map(({ id }) => id)))
   }
 
   /** Takes out the batches that the worker gave back. */
-  remove(runs: ReadonlySet<Run>): void {
-    this.#runs = this.#runs.filter((run) => !runs.has(run))
+  remove(batches: ReadonlySet<Batch>): void {
+    this.#batches = this.#batches.filter((batch) => !batches.has(batch))
   }
 
   /** The worker is gone. Returns what waited. */
-  clear(): Run[] {
+  clear(): Batch[] {
     clearTimeout(this.#timer)
-    return this.#runs.splice(0)
+    return this.#batches.splice(0)
   }
 
   readonly #withdrawFromSlow = (): void => {
     this.#timer = undefined
-    if (this.#runs.length === 0) return
+    if (this.#batches.length === 0) return
     if (this.#pace.isSlow(performance.now())) this.withdrawAll()
     this.#timer = setTimeout(this.#withdrawFromSlow, WORK_AHEAD_MS)
   }
 }
 
 /** Gives batches back in one call, so that the queue has all of them before it hands out the oldest. */
-export function giveBack(runs: readonly Run[]): void {
-  runs[0]?.owner?.returned(runs.flatMap(({ jobs }) => jobs))
+export function giveBack(batches: readonly Batch[]): void {
+  batches[0]?.owner?.returned(batches.flatMap(({ jobs }) => jobs))
 }

@@ -1,7 +1,13 @@
-import { itemCost, type CancelReason, type ResponseMessage } from '../../protocol/messages.ts'
+import {
+  itemCost,
+  type CancelReason,
+  type PredictRequest,
+  type ResponseMessage,
+} from '../../protocol/messages.ts'
 import type { AbandonReason, Job, JobHolder } from '../jobs/job.ts'
 import type { InputPort } from '../jobs/input-feed.ts'
-import type { BatchOwner, RunWatcher } from '../jobs/scheduler.ts'
+import type { Batch } from './batch.ts'
+import { handlerHeaders } from './handler-headers.ts'
 
 /** What a request in flight needs of its worker. */
 export interface InFlightLink {
@@ -11,50 +17,15 @@ export interface InFlightLink {
   readonly maxOwed: number
   cancel(entry: InFlight, reason: CancelReason): void
   /** Wants a batch back that has not begun. */
-  withdraw(run: Run): void
+  withdraw(batch: Batch): void
   /** A response arrived for a batch that has not begun. */
   unexpected(entry: InFlight): void
   credit(id: number, bytes: number): void
   input(entry: InFlight, data: Uint8Array | undefined): void
   /** A response arrived for a job that has ended. */
-  discarded(run: Run): void
+  discarded(batch: Batch): void
   /** An item arrived although the window was used up: the worker does not wait for credit. */
   overdrawn(entry: InFlight): void
-}
-
-/**
- * Requests that were sent together. They occupy one slot of their worker until the last of them has finished.
- */
-export class Run {
-  readonly jobs: readonly Job[]
-  readonly watcher: RunWatcher | undefined
-  /** While set, the batch waits at the worker and has not begun. */
-  owner: BatchOwner | undefined
-  /** Whether the worker was asked to give it back. */
-  withdrawn = false
-  readonly entries: InFlight[] = []
-  unfinished: number
-  /** Runs when all requests are cancelled and the handler has not returned. */
-  graceTimer: NodeJS.Timeout | undefined
-  silenceTimer: NodeJS.Timeout | undefined
-  /** Number of responses to requests that had ended. */
-  discarded = 0
-
-  constructor(jobs: readonly Job[], watcher: RunWatcher | undefined) {
-    this.jobs = jobs
-    this.watcher = watcher
-    this.unfinished = jobs.length
-  }
-
-  /** Whether at least one of its jobs is open. */
-  get wanted(): boolean {
-    return this.jobs.some((job) => !job.ended)
-  }
-
-  stopTimers(): void {
-    if (this.graceTimer !== undefined) clearTimeout(this.graceTimer)
-    if (this.silenceTimer !== undefined) clearTimeout(this.silenceTimer)
-  }
 }
 
 /**
@@ -64,7 +35,7 @@ export class Run {
 export class InFlight implements JobHolder, InputPort {
   readonly id: number
   readonly job: Job
-  readonly run: Run
+  readonly batch: Batch
   /** Number of ranks that have not finished it. */
   unfinishedRanks: number
   readonly #link: InFlightLink
@@ -72,23 +43,40 @@ export class InFlight implements JobHolder, InputPort {
   #owed = 0
   #blocked = false
 
-  constructor(id: number, job: Job, run: Run, ranks: number, link: InFlightLink) {
+  constructor(id: number, job: Job, batch: Batch, ranks: number, link: InFlightLink) {
     this.id = id
     this.job = job
-    this.run = run
+    this.batch = batch
     this.unfinishedRanks = ranks
     this.#link = link
   }
 
+  /** The request for the worker. @param credentialHeaders that the model asks for, in lower case */
+  message(credentialHeaders: ReadonlySet<string>): PredictRequest {
+    const { requestId, method, parts, deadline, feed } = this.job.request
+    const headers = handlerHeaders(this.job.request, credentialHeaders)
+    const message: PredictRequest = {
+      method,
+      id: this.id,
+      requestId,
+      headers,
+      parts,
+      window: this.#link.window,
+    }
+    if (deadline !== undefined) message.deadline = deadline
+    if (feed !== undefined) message.moreInputs = true
+    return message
+  }
+
   /** A response arrived. Returns true if it was the last one. */
   respond(message: ResponseMessage): boolean {
-    if (this.run.owner !== undefined) {
+    if (this.batch.owner !== undefined) {
       this.#link.unexpected(this)
       return false
     }
     const last = message.ts_stream_next !== 'true'
     if (!last && this.#overdraws()) return false
-    if (last && this.job.ended) this.#link.discarded(this.run)
+    if (last && this.job.ended) this.#link.discarded(this.batch)
     const room = this.#answer(message, last)
     if (!last) this.#took(message.body.byteLength, room)
     return last
@@ -115,7 +103,7 @@ export class InFlight implements JobHolder, InputPort {
 
   #took(bytes: number, room: boolean): void {
     if (this.job.ended) {
-      this.#link.discarded(this.run)
+      this.#link.discarded(this.batch)
       return
     }
     this.#owed += itemCost(bytes)
@@ -124,7 +112,7 @@ export class InFlight implements JobHolder, InputPort {
   }
 
   #answer(message: ResponseMessage, last: boolean): boolean {
-    const { watcher } = this.run
+    const { watcher } = this.batch
     const headers = message.headers ?? NO_HEADERS
     return this.job.respond({
       body: message.body,
@@ -137,10 +125,10 @@ export class InFlight implements JobHolder, InputPort {
   }
 
   abandon(job: Job, reason: AbandonReason): void {
-    const { owner } = this.run
+    const { owner } = this.batch
     if (owner !== undefined) {
       owner.abandon(job, reason)
-      this.#link.withdraw(this.run)
+      this.#link.withdraw(this.batch)
     }
     // Also for a batch that waits at the worker: it may have begun there.
     this.#link.cancel(this, reason)

@@ -24,9 +24,7 @@ const startProcess: StartRank = (options, events) => new RankProcess(options, ev
 
 /** A Node.js worker: one process for a plain model, N for a parallel one, with a connection to each. */
 export class RankGroup implements WorkerGroup {
-  readonly answersPings = true
-  readonly hearsCancels = true
-  readonly heedsCredit = true
+  readonly isNative = true
   readonly #options: RankGroupOptions
   readonly #events: WorkerGroupEvents
   readonly #ranks: Rank[]

@@ -3,33 +3,77 @@ import type { TakeItem } from '../../protocol/channel.ts'
 import type { CancelReason, FromWorker, PredictRequest } from '../../protocol/messages.ts'
 import type { Job } from '../jobs/job.ts'
 import type { BatchOwner, RunWatcher } from '../jobs/scheduler.ts'
+import type { ModelSettings } from '../models/model-settings.ts'
 import { BatchesAhead, giveBack } from './batches-ahead.ts'
-import { handlerHeaders } from './handler-headers.ts'
-import { Run, InFlight, type InFlightLink } from './in-flight.ts'
-import { Patience } from './patience.ts'
-import type { RequestsOptions } from './requests-options.ts'
+import { Batch, type HangLimits } from './batch.ts'
+import { InFlight, type InFlightLink } from './in-flight.ts'
+import type { WorkerGroup } from './worker-group.ts'
+
+/** The worker that has the requests. */
+export interface RequestsOwner {
+  /** A batch has finished, so its slot is free. */
+  onFree(): void
+  /** The handler failed a request that was not cancelled. */
+  onFailure(job: Job, error: ServeError): void
+  /** What its client gets of an error that the worker sent. */
+  forClient(error: ServeError): ServeError
+  /** A time limit ended a job that the handler has. */
+  onTimeout(job: Job): void
+  /** A response was dropped because its request had ended. */
+  onDiscarded(): void
+  /** The worker hangs or violated the protocol: nothing more of it can be trusted. */
+  kill(why: string): void
+}
+
+export type RequestSettings = Pick<
+  ModelSettings,
+  | 'streamWindowSize'
+  | 'credentialHeaders'
+  | 'batchesAhead'
+  | 'cancelGraceMs'
+  | 'responseTimeout'
+  | 'continuousBatching'
+  | 'maxConcurrency'
+>
+
+type RequestGroup = Pick<
+  WorkerGroup,
+  'send' | 'sendToFirst' | 'finishingRanks' | 'isNative' | 'takesBatchesAhead'
+>
 
 /** The requests in flight of one start of one worker, matched with responses by number. */
 export class Requests implements InFlightLink {
   readonly window: number
   readonly maxOwed: number
-  readonly #options: RequestsOptions
-  readonly #group: RequestsOptions['group']
+  readonly #credentialHeaders: ReadonlySet<string>
+  readonly #group: RequestGroup
+  readonly #owner: RequestsOwner
   readonly #entries = new Map<number, InFlight>()
   readonly #ahead: BatchesAhead
-  readonly #patience: Patience
+  readonly #hang: HangLimits
   #lastId = 0
   #batches = 0
   #answered = false
 
-  constructor(options: RequestsOptions) {
-    this.window = options.window
-    this.maxOwed = options.heedsCredit ? options.window : Infinity
-    this.#options = options
-    this.#group = options.group
-    this.#patience = new Patience(options, () => options.shared && this.jobs().length > 0)
-    this.#ahead = new BatchesAhead(options.batchesAhead, (ids) =>
-      options.group.send({ type: 'withdraw', ids }),
+  constructor(settings: RequestSettings, group: RequestGroup, owner: RequestsOwner) {
+    const { isNative } = group
+    const responseMs = settings.responseTimeout * 1000
+    // Requests that share the handler's steps or its event loop: a cancelled one may have to wait for others.
+    const shared = settings.continuousBatching || (!isNative && settings.maxConcurrency > 1)
+    this.window = settings.streamWindowSize
+    this.maxOwed = isNative ? this.window : Infinity
+    this.#credentialHeaders = settings.credentialHeaders
+    this.#group = group
+    this.#owner = owner
+    this.#hang = {
+      cancelGraceMs: settings.cancelGraceMs,
+      silenceMs: isNative ? undefined : responseMs,
+      rankLagMs: responseMs,
+      harmsOthers: () => shared && this.jobs().length > 0,
+      onHung: (why) => owner.kill(why),
+    }
+    this.#ahead = new BatchesAhead(group.takesBatchesAhead ? settings.batchesAhead : 0, (ids) =>
+      group.send({ type: 'withdraw', ids }),
     )
   }
 
@@ -58,19 +102,19 @@ export class Requests implements InFlightLink {
 
   /** @param now of performance.now(): the jobs begin */
   run(jobs: readonly Job[], watcher?: RunWatcher, now = performance.now()): void {
-    const run = new Run(jobs, watcher)
-    const requests = this.#enter(run)
+    const batch = new Batch(jobs, watcher)
+    const requests = this.#enter(batch)
     // Encoded at once, so that the inputs need not be kept.
     this.#group.send({ type: 'predict', requests })
-    this.#begin(run, now)
+    this.#begin(batch, now)
     if (jobs.length === 1) this.#connectFeed(jobs[0]!, requests[0]!.id)
   }
 
   /** Sends a batch that begins when those before it have ended. Until then its jobs are queued. */
   runLater(jobs: readonly Job[], owner: BatchOwner): void {
-    const run = new Run(jobs, undefined)
-    this.#group.send({ type: 'predict', requests: this.#enter(run), after: true })
-    this.#ahead.add(run, owner)
+    const batch = new Batch(jobs, undefined)
+    this.#group.send({ type: 'predict', requests: this.#enter(batch), after: true })
+    this.#ahead.add(batch, owner)
   }
 
   /** Wants back every batch that has not begun. */
@@ -92,8 +136,8 @@ export class Requests implements InFlightLink {
         if (entry === undefined) break
         this.#answered = true
         const error = ServeError.fromWire(message.error)
-        if (!entry.job.ended) this.#options.onFailure(entry.job, error)
-        entry.job.fail(this.#options.forClient(error))
+        if (!entry.job.ended) this.#owner.onFailure(entry.job, error)
+        entry.job.fail(this.#owner.forClient(error))
         this.#finishedByFirst(entry, true)
         break
       }
@@ -132,47 +176,47 @@ export class Requests implements InFlightLink {
   broken(id: number, error: ServeError): void {
     const job = this.#entries.get(id)?.job
     if (job === undefined || job.ended) return
-    this.#options.onFailure(job, error)
+    this.#owner.onFailure(job, error)
     job.abort(error, 'failed')
   }
 
   /** The worker is gone: all its requests fail. @returns the ids of those */
   failAll(error: ServeError): string[] {
     const waiting = this.#ahead.clear()
-    for (const run of waiting) this.#forget(run)
+    for (const batch of waiting) this.#forget(batch)
     const entries = [...this.#entries.values()]
     this.#entries.clear()
     this.#batches = 0
     giveBack(waiting)
     const failed = entries.filter(({ job }) => !job.ended).map(({ job }) => job.request.requestId)
     for (const entry of entries) {
-      entry.run.stopTimers()
+      entry.batch.stopTimers()
       entry.job.fail(error)
-      entry.run.watcher?.released(entry.job)
+      entry.batch.watcher?.released(entry.job)
     }
     return failed
   }
 
-  withdraw(run: Run): void {
-    this.#ahead.withdraw(run)
+  withdraw(batch: Batch): void {
+    this.#ahead.withdraw(batch)
   }
 
   unexpected({ job }: InFlight): void {
-    this.#options.onBreach(`request ${job.request.requestId} was answered before it began`)
+    this.#owner.kill(`request ${job.request.requestId} was answered before it began`)
   }
 
   cancel(entry: InFlight, reason: CancelReason): void {
     if (!this.#entries.has(entry.id)) return
     this.#group.send({ type: 'cancel', id: entry.id, reason })
-    if (reason === 'timeout' && entry.job.startedAt !== undefined) this.#options.onTimeout(entry.job)
+    if (reason === 'timeout' && entry.job.startedAt !== undefined) this.#owner.onTimeout(entry.job)
     // The handler continues for the others of the batch. It must stop only when every request is cancelled.
-    if (entry.run.wanted || entry.run.owner !== undefined) return
-    this.#patience.cancelled(entry.run, performance.now() - entry.job.lastSign)
+    if (entry.batch.wanted || entry.batch.owner !== undefined) return
+    entry.batch.cancelled(this.#hang, performance.now() - entry.job.lastSign)
   }
 
-  discarded(run: Run): void {
-    run.discarded += 1
-    this.#options.onDiscarded()
+  discarded(batch: Batch): void {
+    batch.discarded += 1
+    this.#owner.onDiscarded()
   }
 
   overdrawn({ job }: InFlight): void {
@@ -180,9 +224,9 @@ export class Requests implements InFlightLink {
     const beyond = `beyond its window of ${this.window} bytes without waiting for credit`
     const message = `The handler of ${modelName} sent items ${beyond}`
     const error = new ServeError('PROTOCOL', message)
-    this.#options.onFailure(job, error)
+    this.#owner.onFailure(job, error)
     job.fail(error)
-    this.#options.onBreach(`request ${requestId}: ${message}`)
+    this.#owner.kill(`request ${requestId}: ${message}`)
   }
 
   input({ id }: InFlight, data: Uint8Array | undefined): void {
@@ -194,12 +238,11 @@ export class Requests implements InFlightLink {
     this.#group.sendToFirst({ type: 'credit', id, bytes })
   }
 
-  /** The other ranks do the same work, so they finish soon after the first, or hang. */
   #finishedByFirst(entry: InFlight, failed: boolean): void {
     this.#finishedBy(entry)
     if (entry.unfinishedRanks === 0) return
     if (failed) this.cancel(entry, 'failed')
-    else this.#patience.finishing(entry.run)
+    else entry.batch.finishing(this.#hang)
   }
 
   /** Jobs with further inputs are never batched. */
@@ -208,21 +251,21 @@ export class Requests implements InFlightLink {
     if (entry !== undefined) feed?.connect(entry)
   }
 
-  #enter(run: Run): PredictRequest[] {
+  #enter(batch: Batch): PredictRequest[] {
     const requests: PredictRequest[] = []
-    for (const job of run.jobs) {
-      const entry = new InFlight(this.#freeId(), job, run, this.#options.ranks, this)
+    for (const job of batch.jobs) {
+      const entry = new InFlight(this.#freeId(), job, batch, this.#group.finishingRanks, this)
       this.#entries.set(entry.id, entry)
-      run.entries.push(entry)
-      requests.push(wireRequest(entry.id, job, this.#options))
+      batch.entries.push(entry)
+      requests.push(entry.message(this.#credentialHeaders))
     }
     return requests
   }
 
-  #begin(run: Run, now: number): void {
+  #begin(batch: Batch, now: number): void {
     this.#batches += 1
     this.#ahead.begin(now)
-    for (const entry of run.entries) {
+    for (const entry of batch.entries) {
       if (!entry.job.ended) entry.job.started(entry, now)
       else this.cancel(entry, entry.job.outcome === 'timed_out' ? 'timeout' : 'client left')
     }
@@ -230,18 +273,18 @@ export class Requests implements InFlightLink {
 
   /** The worker gives batches back that it has not begun. */
   #takeBack(ids: readonly number[]): void {
-    const runs = new Set<Run>()
+    const returned = new Set<Batch>()
     for (const id of ids) {
-      const run = this.#entries.get(id)?.run
-      if (run?.owner !== undefined) runs.add(run)
+      const batch = this.#entries.get(id)?.batch
+      if (batch?.owner !== undefined) returned.add(batch)
     }
-    this.#ahead.remove(runs)
-    for (const run of runs) this.#forget(run)
-    giveBack([...runs])
+    this.#ahead.remove(returned)
+    for (const batch of returned) this.#forget(batch)
+    giveBack([...returned])
   }
 
-  #forget(run: Run): void {
-    for (const { id } of run.entries) this.#entries.delete(id)
+  #forget(batch: Batch): void {
+    for (const { id } of batch.entries) this.#entries.delete(id)
   }
 
   /** Numbers restart after 2^32 requests. */
@@ -254,26 +297,17 @@ export class Requests implements InFlightLink {
   #finishedBy(entry: InFlight): void {
     entry.unfinishedRanks -= 1
     if (entry.unfinishedRanks > 0) return
-    const { run } = entry
+    const { batch } = entry
     this.#entries.delete(entry.id)
-    run.unfinished -= 1
-    if (run.unfinished === 0) {
-      run.stopTimers()
+    batch.unfinished -= 1
+    if (batch.unfinished === 0) {
+      batch.stopTimers()
       this.#batches -= 1
       const now = performance.now()
       const next = this.#ahead.end(now)
       if (next !== undefined) this.#begin(next, now)
     }
-    run.watcher?.released(entry.job)
-    if (run.unfinished === 0) this.#options.onFree()
+    batch.watcher?.released(entry.job)
+    if (batch.unfinished === 0) this.#owner.onFree()
   }
-}
-
-function wireRequest(id: number, job: Job, { window, credentialHeaders }: RequestsOptions): PredictRequest {
-  const { requestId, method, parts, deadline, feed } = job.request
-  const headers = handlerHeaders(job.request, credentialHeaders)
-  if (feed !== undefined) return { method, id, requestId, headers, parts, window, deadline, moreInputs: true }
-  return deadline === undefined
-    ? { method, id, requestId, headers, parts, window }
-    : { method, id, requestId, headers, parts, window, deadline }
 }

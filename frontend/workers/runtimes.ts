@@ -7,7 +7,7 @@ import { type PythonLaunch, pythonLaunch, usesTorchrun } from './python/command-
 import { checkDevice } from './python/device-check.ts'
 import { PythonGroup } from './python/python-group.ts'
 import { RankGroup } from './rank-group.ts'
-import { RefusedGroup } from './refused-group.ts'
+import { refusedGroup } from './refused-group.ts'
 import { createWorkerFolder } from './worker-folder.ts'
 import type { RankOptions } from './rank-process.ts'
 import type { WorkerGroup, WorkerGroupEvents } from './worker-group.ts'
@@ -42,9 +42,9 @@ export const createGroup: CreateGroup = (model, start, context, events) => {
   try {
     return KINDS[model.prepared.runtime](model, start, context, events)
   } catch (cause) {
-    if (cause instanceof ServeError) return new RefusedGroup(cause)
+    if (cause instanceof ServeError) return refusedGroup(cause)
     const message = `The worker could not be started: ${(cause as Error).message}`
-    return new RefusedGroup(new ServeError('WORKER_START_FAILED', message, { cause }))
+    return refusedGroup(new ServeError('WORKER_START_FAILED', message, { cause }))
   }
 }
 

@@ -41,14 +41,13 @@ export interface WorkerGroup {
   readonly finishingRanks: number
   /** Bytes that were sent to the ranks and that they have not taken. */
   readonly unsentBytes: number
-  /** Whether the worker answers `ping`. */
-  readonly answersPings: boolean
-  /** Whether the worker waits for credit before it sends beyond a stream's window. */
-  readonly heedsCredit: boolean
+  /**
+   * Whether the worker answers pings, waits for credit, and tells the handler of cancels. TorchServe's Python
+   * worker does none of it.
+   */
+  readonly isNative: boolean
   /** Whether the worker keeps batches that begin later, and gives them back. */
   readonly takesBatchesAhead: boolean
-  /** Whether the handler is told that its request was cancelled. */
-  readonly hearsCancels: boolean
   /** The handler's methods; known once it is loaded. */
   readonly methods: readonly ListedMethod[]
   /**

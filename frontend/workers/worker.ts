@@ -15,7 +15,6 @@ import { residentBytes } from './memory.ts'
 import { withAllMissing } from './missing-packages.ts'
 import { Requests } from './requests.ts'
 import { Reports, tellingThrown } from './reports.ts'
-import { requestsOptions } from './requests-options.ts'
 import type { StartGroup } from './runtimes.ts'
 import type { WorkerGroup } from './worker-group.ts'
 import type { Hardware, WorkerEvents, WorkerState } from './worker-state.ts'
@@ -227,16 +226,14 @@ export class Worker implements JobRunner {
       onDeath: (cause) => this.#died(group, cause),
     })
     this.#group = this.#last = group
-    this.#requests = new Requests(
-      requestsOptions(this.#model.settings, group, {
-        onFree: () => this.#events.onFree(),
-        onFailure: (job, error) => this.#reports.requestFailed(job, error),
-        forClient: this.#events.tellsThrown === true ? tellingThrown : (error) => error,
-        onTimeout: (job) => this.#reports.requestTimedOut(job),
-        kill: (why) => this.#kill(`Killed: ${why}`),
-        onDiscarded: () => this.#model.metrics.discarded(),
-      }),
-    )
+    this.#requests = new Requests(this.#model.settings, group, {
+      onFree: () => this.#events.onFree(),
+      onFailure: (job, error) => this.#reports.requestFailed(job, error),
+      forClient: this.#events.tellsThrown === true ? tellingThrown : (error) => error,
+      onTimeout: (job) => this.#reports.requestTimedOut(job),
+      kill: (why) => this.#kill(`Killed: ${why}`),
+      onDiscarded: () => this.#model.metrics.discarded(),
+    })
     try {
       await group.load()
     } catch (error) {
@@ -253,7 +250,7 @@ export class Worker implements JobRunner {
     // A warning, as it ends an error: a log without the lines of level info tells of both or of neither.
     if (this.#starts > 1) this.#events.log('warn', `The worker serves again, after start ${this.#starts}`)
     this.#loaded.resolve()
-    if (group.answersPings) this.#liveness.start()
+    if (group.isNative) this.#liveness.start()
     this.#events.onFree()
   }
 

@@ -16,9 +16,7 @@ export class FakeGroup implements WorkerGroup {
   readonly pids = [4242]
   unsentBytes = 0
   finishingRanks = 1
-  answersPings = true
-  hearsCancels = true
-  heedsCredit = true
+  isNative = true
   takesBatchesAhead = true
   methods: readonly ListedMethod[] = []
   readonly sent: (RankMessage | FirstRankMessage)[] = []

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { ITEM_OVERHEAD_BYTES } from '../../protocol/messages.ts'
-import { InFlight, Run, type InFlightLink } from '../../frontend/workers/in-flight.ts'
+import { Batch } from '../../frontend/workers/batch.ts'
+import { InFlight, type InFlightLink } from '../../frontend/workers/in-flight.ts'
 import type { RunWatcher } from '../../frontend/jobs/scheduler.ts'
 import { testJob, type TestJob } from '../support/jobs.ts'
 
@@ -24,8 +25,8 @@ class Rig {
   }
 
   constructor(watcher?: RunWatcher) {
-    const run = new Run([this.asked.job], watcher)
-    this.entry = new InFlight(7, this.asked.job, run, 1, this.#link)
+    const batch = new Batch([this.asked.job], watcher)
+    this.entry = new InFlight(7, this.asked.job, batch, 1, this.#link)
     this.asked.job.started(this.entry)
   }
 

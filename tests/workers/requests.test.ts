@@ -5,8 +5,7 @@ import type { InputFeed, InputPort } from '../../frontend/jobs/input-feed.ts'
 import { type Job, jobLimits } from '../../frontend/jobs/job.ts'
 import type { BatchOwner } from '../../frontend/jobs/scheduler.ts'
 import { WORK_AHEAD_MS } from '../../frontend/workers/pace.ts'
-import { Requests } from '../../frontend/workers/requests.ts'
-import type { RequestsOptions } from '../../frontend/workers/requests-options.ts'
+import { type RequestSettings, Requests } from '../../frontend/workers/requests.ts'
 import type { FirstRankMessage, RankMessage } from '../../frontend/workers/worker-group.ts'
 import { testJob, type TestJob } from '../support/jobs.ts'
 
@@ -17,36 +16,39 @@ const LAG_MS = 30_000
 class Rig {
   readonly sent: (RankMessage | FirstRankMessage)[] = []
   readonly failures: string[] = []
-  readonly deaf: string[] = []
-  readonly breaches: string[] = []
+  readonly killed: string[] = []
   frees = 0
   discarded = 0
   readonly requests: Requests
 
-  constructor(options: Partial<RequestsOptions> = {}) {
-    this.requests = new Requests({
-      window: 1000,
-      credentialHeaders: new Set(),
-      heedsCredit: true,
-      batchesAhead: 16,
-      cancelGraceMs: GRACE_MS,
-      silenceMs: undefined,
-      rankLagMs: LAG_MS,
-      ranks: 1,
-      shared: false,
-      group: {
+  constructor(settings: Partial<RequestSettings> = {}, ranks = 1, isNative = true) {
+    this.requests = new Requests(
+      {
+        streamWindowSize: 1000,
+        credentialHeaders: new Set(),
+        batchesAhead: 16,
+        cancelGraceMs: GRACE_MS,
+        responseTimeout: LAG_MS / 1000,
+        continuousBatching: false,
+        maxConcurrency: 1,
+        ...settings,
+      },
+      {
+        isNative,
+        takesBatchesAhead: isNative,
+        finishingRanks: ranks,
         send: (message) => void this.sent.push(message),
         sendToFirst: (message) => void this.sent.push(message),
       },
-      onFree: () => (this.frees += 1),
-      onFailure: ({ request }, error) => this.failures.push(`${request.requestId} ${error.code}`),
-      forClient: (error) => error,
-      onTimeout: ({ request }) => this.failures.push(`${request.requestId} timed out`),
-      onDeaf: (why) => this.deaf.push(why),
-      onBreach: (why) => this.breaches.push(why),
-      onDiscarded: () => (this.discarded += 1),
-      ...options,
-    })
+      {
+        onFree: () => (this.frees += 1),
+        onFailure: ({ request }, error) => this.failures.push(`${request.requestId} ${error.code}`),
+        forClient: (error) => error,
+        onTimeout: ({ request }) => this.failures.push(`${request.requestId} timed out`),
+        kill: (why) => this.killed.push(why),
+        onDiscarded: () => (this.discarded += 1),
+      },
+    )
   }
 
   /** Runs a batch of jobs with these ids; their numbers are 1, 2, ... in order. */
@@ -183,20 +185,20 @@ describe('a worker that sends without credit', () => {
     for (const { sink } of [a!, b!]) sink.room = false
     rig.item(1, 'x'.repeat(2000))
     rig.item(2)
-    expect(rig.breaches).toEqual([])
+    expect(rig.killed).toEqual([])
     rig.item(1)
     rig.item(1)
-    expect([rig.failures, rig.breaches.length]).toEqual([['a PROTOCOL'], 1])
-    expect(rig.breaches[0]).toContain('request a: ')
+    expect([rig.failures, rig.killed.length]).toEqual([['a PROTOCOL'], 1])
+    expect(rig.killed[0]).toContain('request a: ')
     expect([a!.job.outcome, b!.job.outcome]).toEqual(['failed', undefined])
   })
 
   test('breaks no rule if its protocol knows no credit', () => {
-    const rig = new Rig({ heedsCredit: false })
+    const rig = new Rig({}, 1, false)
     const [a] = rig.run('a')
     a!.sink.room = false
     for (let k = 0; k < 5; k += 1) rig.item(1, 'x'.repeat(2000))
-    expect([rig.failures, rig.breaches, a!.job.outcome]).toEqual([[], [], undefined])
+    expect([rig.failures, rig.killed, a!.job.outcome]).toEqual([[], [], undefined])
   })
 })
 
@@ -215,9 +217,9 @@ describe('a request that nobody waits for', () => {
     const rig = new Rig()
     rig.run('a')[0]!.job.cancel()
     jest.advanceTimersByTime(GRACE_MS - 1)
-    expect(rig.deaf).toEqual([])
+    expect(rig.killed).toEqual([])
     jest.advanceTimersByTime(1)
-    expect(rig.deaf).toEqual([
+    expect(rig.killed).toEqual([
       `a cancelled request ran for longer than ${GRACE_MS} ms; the worker is restarted`,
     ])
   })
@@ -228,7 +230,7 @@ describe('a request that nobody waits for', () => {
     jest.advanceTimersByTime(GRACE_MS - 1)
     rig.answer(1)
     jest.advanceTimersByTime(10 * GRACE_MS)
-    expect(rig.deaf).toEqual([])
+    expect(rig.killed).toEqual([])
   })
 
   test('of a batch: the grace begins when nobody waits for any of them', () => {
@@ -236,91 +238,91 @@ describe('a request that nobody waits for', () => {
     const [a, b] = rig.run('a', 'b')
     a!.job.cancel()
     jest.advanceTimersByTime(10 * GRACE_MS)
-    expect(rig.deaf).toEqual([])
+    expect(rig.killed).toEqual([])
     b!.job.cancel()
     jest.advanceTimersByTime(GRACE_MS - 1)
-    expect(rig.deaf).toEqual([])
+    expect(rig.killed).toEqual([])
     jest.advanceTimersByTime(1)
-    expect(rig.deaf).toHaveLength(1)
+    expect(rig.killed).toHaveLength(1)
   })
 
   test('beside neighbours that share the worker: it has as long as they run, and the grace again', () => {
-    const rig = new Rig({ shared: true })
+    const rig = new Rig({ continuousBatching: true })
     const [a] = rig.run('a')
     rig.run('b')
     a!.job.cancel()
     jest.advanceTimersByTime(3 * GRACE_MS + 1)
     rig.answer(2)
-    expect(rig.deaf).toEqual([])
+    expect(rig.killed).toEqual([])
     jest.advanceTimersByTime(GRACE_MS - 2)
-    expect(rig.deaf).toEqual([])
+    expect(rig.killed).toEqual([])
     jest.advanceTimersByTime(1)
-    expect(rig.deaf).toHaveLength(1)
+    expect(rig.killed).toHaveLength(1)
   })
 
   test('neighbours that do not share the worker do not lengthen the grace', () => {
-    const rig = new Rig({ shared: false })
+    const rig = new Rig()
     const [a] = rig.run('a')
     rig.run('b')
     a!.job.cancel()
     jest.advanceTimersByTime(GRACE_MS)
-    expect(rig.deaf).toHaveLength(1)
+    expect(rig.killed).toHaveLength(1)
   })
 })
 
 describe('where handlers do not hear of a cancel', () => {
   const SILENCE_MS = 10_000
-  const options = { cancelGraceMs: undefined, silenceMs: SILENCE_MS }
+  const options = { cancelGraceMs: undefined, responseTimeout: SILENCE_MS / 1000 }
 
   test('a cancelled request may go on as long as it gives signs', () => {
-    const rig = new Rig(options)
+    const rig = new Rig(options, 1, false)
     rig.run('a')[0]!.job.cancel()
     for (let k = 0; k < 10; k += 1) {
       jest.advanceTimersByTime(SILENCE_MS - 1)
       rig.item(1)
     }
-    expect([rig.deaf, rig.discarded]).toEqual([[], 10])
+    expect([rig.killed, rig.discarded]).toEqual([[], 10])
     jest.advanceTimersByTime(2 * SILENCE_MS)
-    expect(rig.deaf).toEqual([
+    expect(rig.killed).toEqual([
       `a cancelled request sent nothing for ${SILENCE_MS} ms; the worker is restarted`,
     ])
   })
 
   test('silence before the cancel counts, but a sign has a second to come', () => {
-    const rig = new Rig(options)
+    const rig = new Rig(options, 1, false)
     const [a] = rig.run('a')
     jest.advanceTimersByTime(SILENCE_MS - 3000)
     a!.job.cancel()
     jest.advanceTimersByTime(2999)
-    expect(rig.deaf).toEqual([])
+    expect(rig.killed).toEqual([])
     jest.advanceTimersByTime(1)
-    expect(rig.deaf).toHaveLength(1)
-    const late = new Rig(options)
+    expect(rig.killed).toHaveLength(1)
+    const late = new Rig(options, 1, false)
     const [b] = late.run('b')
     jest.advanceTimersByTime(10 * SILENCE_MS)
     b!.job.cancel()
     jest.advanceTimersByTime(999)
-    expect(late.deaf).toEqual([])
+    expect(late.killed).toEqual([])
     jest.advanceTimersByTime(1)
-    expect(late.deaf).toHaveLength(1)
+    expect(late.killed).toHaveLength(1)
   })
 
   test('neighbours in the same steps may be why it is silent', () => {
-    const rig = new Rig({ ...options, shared: true })
+    const rig = new Rig({ ...options, continuousBatching: true }, 1, false)
     const [a] = rig.run('a')
     rig.run('b')
     a!.job.cancel()
     jest.advanceTimersByTime(5 * SILENCE_MS)
-    expect(rig.deaf).toEqual([])
+    expect(rig.killed).toEqual([])
     rig.answer(2)
     jest.advanceTimersByTime(SILENCE_MS)
-    expect(rig.deaf).toHaveLength(1)
+    expect(rig.killed).toHaveLength(1)
   })
 })
 
 describe('several ranks', () => {
   test('answers count from rank 0 only', () => {
-    const rig = new Rig({ ranks: 2 })
+    const rig = new Rig({}, 2)
     const [a] = rig.run('a')
     rig.item(1, 'of rank 1', 1)
     rig.answer(1, 1)
@@ -331,7 +333,7 @@ describe('several ranks', () => {
   })
 
   test('a slot is free when every rank has finished, in whatever order', () => {
-    const rig = new Rig({ ranks: 3 })
+    const rig = new Rig({}, 3)
     rig.run('a')
     rig.finished(1, 1)
     rig.answer(1)
@@ -339,11 +341,11 @@ describe('several ranks', () => {
     rig.finished(2, 1)
     expect([rig.frees, rig.requests.batches]).toEqual([1, 0])
     jest.advanceTimersByTime(10 * LAG_MS)
-    expect(rig.deaf).toEqual([])
+    expect(rig.killed).toEqual([])
   })
 
   test('that rank 0 says `finished` does not count beside its answer', () => {
-    const rig = new Rig({ ranks: 2 })
+    const rig = new Rig({}, 2)
     rig.run('a')
     rig.finished(0, 1)
     rig.answer(1)
@@ -351,22 +353,22 @@ describe('several ranks', () => {
   })
 
   test('a rank that hangs after rank 0 has answered makes the worker deaf after the lag', () => {
-    const rig = new Rig({ ranks: 2 })
+    const rig = new Rig({}, 2)
     rig.run('a')
     rig.answer(1)
     jest.advanceTimersByTime(LAG_MS - 1)
-    expect(rig.deaf).toEqual([])
+    expect(rig.killed).toEqual([])
     jest.advanceTimersByTime(1)
-    expect(rig.deaf).toHaveLength(1)
+    expect(rig.killed).toHaveLength(1)
   })
 
   test('the others are told to stop when rank 0 has failed, and have the grace', () => {
-    const rig = new Rig({ ranks: 2 })
+    const rig = new Rig({}, 2)
     rig.run('a')
     rig.fail(1)
     expect(rig.sentOf('cancel')).toEqual([{ type: 'cancel', id: 1, reason: 'failed' }])
     jest.advanceTimersByTime(GRACE_MS)
-    expect(rig.deaf).toHaveLength(1)
+    expect(rig.killed).toHaveLength(1)
   })
 })
 
@@ -382,7 +384,7 @@ describe('a worker that is gone', () => {
     jest.advanceTimersByTime(10 * GRACE_MS)
     rig.answer(1)
     rig.item(2)
-    expect([rig.deaf, rig.discarded]).toEqual([[], 0])
+    expect([rig.killed, rig.discarded]).toEqual([[], 0])
   })
 
   test('is sent no cancel and no input any more', () => {
@@ -504,7 +506,7 @@ describe('a batch that waits behind the running one', () => {
     const cancel = { type: 'cancel', id: 2, reason: 'client left' }
     expect([rig.sentOf('cancel'), rig.requests.batches]).toEqual([[cancel, cancel], 1])
     jest.advanceTimersByTime(GRACE_MS)
-    expect(rig.deaf).toHaveLength(1)
+    expect(rig.killed).toHaveLength(1)
     rig.fail(2)
     expect([rig.requests.size, rig.requests.batches, rig.failures]).toEqual([0, 0, []])
   })
@@ -544,7 +546,7 @@ describe('a batch that waits behind the running one', () => {
   test('that is answered before it began is a breach', () => {
     const { rig, told } = waiting('r2')
     rig.answer(2)
-    expect([rig.breaches, told]).toEqual([['request r2 was answered before it began'], []])
+    expect([rig.killed, told]).toEqual([['request r2 was answered before it began'], []])
   })
 
   test('keeps its inputs until it begins', () => {

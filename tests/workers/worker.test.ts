@@ -296,7 +296,7 @@ describe('pings', () => {
   })
 
   test('nor one whose kind does not answer them', async () => {
-    const rig = await Rig.ready({}, (group) => (group.answersPings = false))
+    const rig = await Rig.ready({}, (group) => (group.isNative = false))
     await pass(100_000)
     expect([pings(rig), rig.group.kills]).toEqual([[], 0])
   })

@@ -47,9 +47,7 @@ const PROBE_MS = 1000
 /** A TorchServe worker: one Python process, or several that torchrun starts, with a connection to each. */
 export class PythonGroup implements WorkerGroup {
   readonly finishingRanks = 1
-  readonly answersPings = false
-  readonly hearsCancels = false
-  readonly heedsCredit = false
+  readonly isNative = false
   readonly takesBatchesAhead = false
   /** TorchServe's workers have only `handle`. */
   readonly methods = ['handle'] as const
