@@ -26,7 +26,6 @@ import type { LocatedModel } from './models/located-model.ts'
 import { defaultInputBudget, InputBudget } from './jobs/input-budget.ts'
 import { JobIndex } from './jobs/job-index.ts'
 import type { Model } from './models/model.ts'
-import { OpenRequests } from './jobs/open-requests.ts'
 import { ModelManager } from './models/manager.ts'
 import { ModelsToLoad } from './models/models-to-load.ts'
 import type { ReplaceableModels } from './models/repository.ts'
@@ -256,7 +255,7 @@ class Server implements RunningServer {
       limiter: limiterOf(settings),
       models: this.#models,
       workflows: this.#workflows,
-      requests: new OpenRequests(this.#jobs),
+      requests: this.#jobs,
       events: this.#viewers,
       configuration: options.configuration ?? (() => []),
       authorizer: this.#tokens,

@@ -2,11 +2,23 @@ import { ServeError } from '../../common/errors.ts'
 import { type InputBudget, inputBytes } from './input-budget.ts'
 import type { Job } from './job.ts'
 
+/** The open requests of the whole server, as an operator knows them: by the id in `x-request-id`. */
+export interface RequestOperations {
+  /**
+   * Ends a request: its handler is told to stop, and its client gets the error CANCELLED in its dialect.
+   * @returns the name of its model or workflow
+   * @throws ServeError REQUEST_NOT_FOUND when no open request has this id
+   */
+  cancel(requestId: string): string
+}
+
+const CANCELLED = new ServeError('CANCELLED', 'The request was cancelled by an operator')
+
 /**
  * Every open job of the server by request id. Models and workflows add a job before they do anything with it,
  * and remove it at its end. The server chooses the ids, so they are unique.
  */
-export class JobIndex {
+export class JobIndex implements RequestOperations {
   readonly #jobs = new Map<string, Job>()
   readonly #budget: InputBudget | undefined
 
@@ -27,6 +39,14 @@ export class JobIndex {
   /** The open job with this id; undefined if there is none or it has ended. */
   get(requestId: string): Job | undefined {
     return this.#jobs.get(requestId)
+  }
+
+  cancel(requestId: string): string {
+    const job = this.#jobs.get(requestId)
+    if (job === undefined)
+      throw new ServeError('REQUEST_NOT_FOUND', `No open request has the id ${requestId.slice(0, 200)}`)
+    job.abort(CANCELLED, 'operator')
+    return job.request.modelName
   }
 
   /**

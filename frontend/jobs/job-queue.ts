@@ -8,7 +8,7 @@ import {
   freest,
   goesAlone,
   type JobRunner,
-  roomiest,
+  leastLoaded,
   type Scheduler,
 } from './scheduler.ts'
 
@@ -53,7 +53,8 @@ export class JobQueue implements Scheduler, BatchOwner {
 
   /** What waits at a worker begins there soon, or comes back. */
   backlog(): Backlog {
-    return { jobs: this.#jobs.size, since: firstOf(this.#jobs)?.createdAt }
+    const [oldest] = this.#jobs
+    return { jobs: this.#jobs.size, since: oldest?.createdAt }
   }
 
   isBound(): boolean {
@@ -63,7 +64,6 @@ export class JobQueue implements Scheduler, BatchOwner {
   add(job: Job): void {
     if (this.remainingCapacity <= 0) throw queueFull(this.#options.full)
     job.queued(this, this.#limits)
-    if (this.#options.batchSize === 1 && this.#jobs.size === 0 && this.#runAtOnce(job)) return
     this.#jobs.add(job)
     this.hand()
     if (job.startedAt === undefined) job.waits()
@@ -93,7 +93,7 @@ export class JobQueue implements Scheduler, BatchOwner {
   /** Batches wait at busy workers only when they are full: others may still grow here. */
   #handAhead(): void {
     for (;;) {
-      const worker = roomiest(this.#workers)
+      const worker = leastLoaded(this.#workers, ({ room }) => room)
       if (worker === undefined) return
       const batch = this.#takeFull()
       if (batch.length === 0) return
@@ -105,12 +105,8 @@ export class JobQueue implements Scheduler, BatchOwner {
   #takeFull(): Job[] {
     const { batchSize } = this.#options
     if (this.#jobs.size < batchSize) return []
-    const batch: Job[] = []
-    for (const job of this.#jobs) {
-      if (!mayWaitAtWorker(job)) return []
-      if (batch.push(job) === batchSize) break
-    }
-    return this.#remove(batch)
+    const batch = this.#batches.take(this.#jobs, this.#jobs.size)
+    return batch.length === batchSize && batch.every(mayWaitAtWorker) ? this.#remove(batch) : []
   }
 
   began(jobs: readonly Job[]): void {
@@ -130,9 +126,6 @@ export class JobQueue implements Scheduler, BatchOwner {
 
   /** The next batch, oldest job first; empty if none is ready. */
   take(): Job[] {
-    const first = firstOf(this.#jobs)
-    if (first === undefined) return []
-    if (this.#options.batchSize === 1) return this.#remove([first])
     return this.#remove(this.#batches.take(this.#jobs, this.#jobs.size))
   }
 
@@ -159,21 +152,10 @@ export class JobQueue implements Scheduler, BatchOwner {
     this.#batches.close()
   }
 
-  #runAtOnce(job: Job): boolean {
-    const worker = freest(this.#workers)
-    worker?.run([job])
-    return worker !== undefined
-  }
-
   #remove(jobs: Job[]): Job[] {
     for (const job of jobs) this.#jobs.delete(job)
     return jobs
   }
-}
-
-function firstOf(jobs: Iterable<Job>): Job | undefined {
-  for (const job of jobs) return job
-  return undefined
 }
 
 function mayWaitAtWorker(job: Job): boolean {

@@ -71,32 +71,26 @@ export interface Scheduler extends JobHolder {
   close(): void
 }
 
-/** The worker with the most free slots; undefined if there is none. */
-export function freest(workers: readonly JobRunner[]): JobRunner | undefined {
+/** The worker with the most room, which `room` gives; undefined if none has any. */
+export function leastLoaded(
+  workers: readonly JobRunner[],
+  room: (worker: JobRunner) => number,
+): JobRunner | undefined {
   let best: JobRunner | undefined
-  let slots = 0
+  let most = 0
   for (const worker of workers) {
-    const free = worker.freeSlots
-    if (free > slots) {
+    const its = room(worker)
+    if (its > most) {
       best = worker
-      slots = free
+      most = its
     }
   }
   return best
 }
 
-/** The worker with the most room for batches that begin later; undefined if there is none. */
-export function roomiest(workers: readonly JobRunner[]): JobRunner | undefined {
-  let best: JobRunner | undefined
-  let most = 0
-  for (const worker of workers) {
-    const { room } = worker
-    if (room > most) {
-      best = worker
-      most = room
-    }
-  }
-  return best
+/** The worker with the most free slots; undefined if there is none. */
+export function freest(workers: readonly JobRunner[]): JobRunner | undefined {
+  return leastLoaded(workers, (worker) => worker.freeSlots)
 }
 
 /** A describe is not a prediction: it belongs to no sequence and shares no batch. */

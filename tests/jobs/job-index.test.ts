@@ -8,6 +8,7 @@ import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
 import type { Model } from '../../frontend/models/model.ts'
 import { CollectingRun } from '../../frontend/workflows/collecting-run.ts'
 import { WorkflowNode } from '../../frontend/workflows/node.ts'
+import { testJob } from '../support/jobs.ts'
 
 const SINK: ReplySink = {
   whole: () => undefined,
@@ -111,4 +112,17 @@ describe('the index of open jobs', () => {
     client.cancel()
     expect(index.size).toBe(0)
   })
+})
+
+test('a request is found by its id alone, and ends', () => {
+  const index = new JobIndex()
+  const { job, sink } = testJob('abc-1', { modelName: 'count' })
+  index.enter(job)
+  expect(() => index.cancel('abc-2')).toThrow(expect.objectContaining({ code: 'REQUEST_NOT_FOUND' }))
+  expect([job.ended, sink.calls]).toEqual([false, []])
+  expect(index.cancel('abc-1')).toBe('count')
+  expect([job.outcome, sink.calls]).toEqual([
+    'cancelled',
+    ['fail CANCELLED The request was cancelled by an operator'],
+  ])
 })

@@ -5,7 +5,6 @@ import { ServeError } from '../../../common/errors.ts'
 import { ANYBODY } from '../../../frontend/auth/principal.ts'
 import type { RestApp } from '../../../frontend/edge/http/app.ts'
 import { JobIndex } from '../../../frontend/jobs/job-index.ts'
-import { OpenRequests } from '../../../frontend/jobs/open-requests.ts'
 import type { RestDeps } from '../../../frontend/edge/http/rest-state.ts'
 import { Viewers } from '../../../frontend/watch/viewers.ts'
 import { listen, type Listener } from '../../../frontend/edge/http/server.ts'
@@ -90,7 +89,7 @@ export async function startRig(
     models,
     workflows,
     configuration: () => [],
-    requests: new OpenRequests(new JobIndex()),
+    requests: new JobIndex(),
     events: new Viewers(nothingToWatch()),
     settings: {
       maxRequestSize: options.maxRequestSize ?? 100_000,
