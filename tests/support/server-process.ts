@@ -100,7 +100,7 @@ export class Server {
    * Repeats a read until it passes. It ends after a number of reads, not after a time: as many as fit into
    * `idleMs` on an idle machine. On a busy one they take as much longer as everything else.
    */
-  async until<T>(read: () => Promise<T>, passes: (value: T) => boolean, idleMs = 15_000): Promise<T> {
+  async until<T>(read: () => Promise<T>, passes: (value: T) => boolean, idleMs = 60_000): Promise<T> {
     const maxLooks = idleMs / LOOK_EVERY_MS
     let value = await read()
     for (let looks = 1; !passes(value); looks += 1) {
