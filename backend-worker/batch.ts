@@ -4,7 +4,7 @@ import type { PredictRequest } from '../protocol/messages.ts'
 import { describeThrown, handlerError } from './handler-error.ts'
 import { type Outlet, sendLog } from './outlet.ts'
 import { checkAnswer, encodeOutput } from './output.ts'
-import type { RequestGroup } from './request-group.ts'
+import { RequestGroup } from './request-group.ts'
 import { ResponseStream, type StreamLimits, type StreamOwner } from './response-stream.ts'
 
 /** What all batches of a worker share. */
@@ -17,41 +17,16 @@ export interface BatchHost {
 }
 
 /** The requests that one call of the handler answers. Ranks other than 0 only report that they are done. */
-export class Batch implements RequestGroup, StreamOwner {
+export class Batch extends RequestGroup implements StreamOwner {
   readonly streams: readonly ResponseStream[]
-  readonly requestIds: readonly string[]
   /** Called when every request of the batch was cancelled. */
   onGone: (() => void) | undefined
   readonly #host: BatchHost
-  #wanted: number
-  #controller: AbortController | undefined
 
   constructor(requests: readonly PredictRequest[], host: BatchHost) {
+    super(host)
     this.#host = host
     this.streams = requests.map((request) => new ResponseStream(request, host.outlet, host.limits, this))
-    this.requestIds = requests.map((request) => request.requestId)
-    this.#wanted = requests.length
-  }
-
-  get outlet(): Outlet {
-    return this.#host.outlet
-  }
-
-  get rank(): number {
-    return this.#host.rank
-  }
-
-  get gone(): boolean {
-    return this.#wanted === 0 && this.streams.length > 0
-  }
-
-  get signal(): AbortSignal {
-    if (this.streams.length === 1) return this.streams[0]!.signal
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController()
-      if (this.gone) this.#controller.abort(this.streams[0]?.gone)
-    }
-    return this.#controller.signal
   }
 
   /**
@@ -60,7 +35,7 @@ export class Batch implements RequestGroup, StreamOwner {
    * request
    */
   finish(answer: unknown): void {
-    if (this.#host.rank !== 0) {
+    if (this.rank !== 0) {
       this.#finishSilently()
       return
     }
@@ -78,7 +53,7 @@ export class Batch implements RequestGroup, StreamOwner {
 
   /** The handler threw: every request that has not ended fails with the error. */
   fail(thrown: unknown): void {
-    if (this.#host.rank !== 0) {
+    if (this.rank !== 0) {
       if (!this.gone) sendLog(this.outlet, 'error', `The handler threw: ${describeThrown(thrown)}`)
       this.#finishSilently()
       return
@@ -87,11 +62,9 @@ export class Batch implements RequestGroup, StreamOwner {
     for (const stream of this.streams) stream.fail(error)
   }
 
-  streamGone(): void {
-    this.#wanted--
-    if (!this.gone) return
-    this.#controller?.abort(this.streams[0]?.gone)
-    this.onGone?.()
+  override streamGone(): void {
+    super.streamGone()
+    if (this.gone) this.onGone?.()
   }
 
   streamEnded(stream: ResponseStream): void {

@@ -1,46 +1,23 @@
 import { encodeItem, type BatchHost } from './batch.ts'
 import type { StoppingCriterion } from './handler.ts'
 import { handlerError } from './handler-error.ts'
-import type { Outlet } from './outlet.ts'
 import { checkAnswer } from './output.ts'
-import type { RequestGroup } from './request-group.ts'
+import { RequestGroup } from './request-group.ts'
 import type { ResponseStream } from './response-stream.ts'
 
 export type StoppingCriteria = readonly (StoppingCriterion | null | undefined)[] | undefined
 
 /** One call of the handler in continuous batching, with the requests that take part in it. */
-export class Step implements RequestGroup {
+export class Step extends RequestGroup {
   readonly streams: readonly ResponseStream[]
-  readonly requestIds: readonly string[]
-  readonly outlet: Outlet
-  readonly rank: number
   readonly #next: (boolean | undefined)[] = []
-  #controller: AbortController | undefined
 
   constructor(streams: readonly ResponseStream[], host: BatchHost) {
+    super(host)
     this.streams = streams
-    this.requestIds = streams.map(({ requestId }) => requestId)
-    this.outlet = host.outlet
-    this.rank = host.rank
   }
 
-  get gone(): boolean {
-    return this.streams.length > 0 && this.streams.every((stream) => stream.gone !== undefined)
-  }
-
-  get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController()
-      if (this.gone) this.#controller.abort(this.streams[0]?.gone)
-    }
-    return this.#controller.signal
-  }
-
-  streamGone(stream: ResponseStream): void {
-    if (this.gone) this.#controller?.abort(stream.gone)
-  }
-
-  setNext(index: number, next: boolean): void {
+  override setNext(index: number, next: boolean): void {
     this.#next[index] = next
   }
 

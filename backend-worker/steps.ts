@@ -56,7 +56,7 @@ export class Steps implements StreamOwner {
   }
 
   streamGone(stream: ResponseStream): void {
-    this.#current?.streamGone(stream)
+    if (this.#current?.streams.includes(stream) === true) this.#current.streamGone()
     this.wake()
   }
 
