@@ -1,8 +1,12 @@
 import { mkdirSync, statSync } from 'node:fs'
-import { mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 type Failure = NodeJS.ErrnoException | undefined
+
+/** As makeFolderSync; rejects with its errors. */
+export function makeFolder(path: string, mode?: number): Promise<void> {
+  return Promise.resolve().then(() => makeFolderSync(path, mode))
+}
 
 /**
  * Makes a folder with those above it, level by level: Node's own recursive `mkdir` tries for ever where a
@@ -11,22 +15,6 @@ type Failure = NodeJS.ErrnoException | undefined
  * @param mode of new folders. Default: what the umask leaves
  * @throws Error of the system
  */
-export async function makeFolder(path: string, mode = 0o777): Promise<void> {
-  const make = (): Promise<Failure> =>
-    mkdir(path, { mode }).then(
-      () => undefined,
-      (error: unknown) => error as Error,
-    )
-  let failure = await make()
-  if (isBelowNone(failure, path)) {
-    await makeFolder(dirname(path), mode)
-    failure = await make()
-  }
-  if (failure === undefined || (await stat(path).catch(() => undefined))?.isDirectory()) return
-  throw failure
-}
-
-/** The same, synchronously. */
 export function makeFolderSync(path: string, mode = 0o777): void {
   let failure = tryMake(path, mode)
   if (isBelowNone(failure, path)) {
