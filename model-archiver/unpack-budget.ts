@@ -5,7 +5,7 @@ const LOOK_EVERY_BYTES = 16 * 1024 ** 2
 /** Minimum disk space of a file. */
 const BLOCK_BYTES = 4096
 
-/** Usage of one archive's limits. Every refusal is INVALID_ARCHIVE with the limit and its key. */
+/** Usage of one archive's limits. Every refusal is INVALID_ARCHIVE with the limit. */
 export class UnpackBudget {
   readonly #limits: UnpackLimits
   readonly #maxInflated: number
@@ -29,7 +29,7 @@ export class UnpackBudget {
   count(files: number): void {
     const { maxFiles } = this.#limits
     if (files > maxFiles)
-      throw over(`The archive has more than ${maxFiles} files and folders`, LIMIT_KEYS.maxFiles)
+      throw over(`The archive has more than ${maxFiles} files and folders`, raise('max_archive_files'))
   }
 
   /** Checks a file's declared size before any of it is written. */
@@ -37,7 +37,7 @@ export class UnpackBudget {
     const { maxBytes } = this.#limits
     this.#declared += bytes
     if (!(this.#declared <= maxBytes))
-      throw over(`The archive unpacks to more than ${maxBytes} bytes`, LIMIT_KEYS.maxBytes)
+      throw over(`The archive unpacks to more than ${maxBytes} bytes`, raise('max_unpacked_size'))
     this.#checkRatio(this.#declared)
   }
 
@@ -60,8 +60,7 @@ export class UnpackBudget {
     if (left < minFreeBytes)
       throw over(
         `The disk must keep ${minFreeBytes} bytes free while the archive is unpacked; free some space`,
-        LIMIT_KEYS.minFreeBytes,
-        'lower',
+        'lower min_free_disk in the configuration',
       )
     this.#looked = needed + Math.min(LOOK_EVERY_BYTES, left - minFreeBytes)
   }
@@ -69,20 +68,23 @@ export class UnpackBudget {
   #checkRatio(bytes: number): void {
     const { maxRatio } = this.#limits
     if (bytes > this.#maxInflated)
-      throw over(`The archive unpacks to more than ${maxRatio} times its size`, LIMIT_KEYS.maxRatio)
+      throw over(`The archive unpacks to more than ${maxRatio} times its size`, USE_FOLDER)
   }
 }
 
-function over(what: string, key: string, change: 'raise' | 'lower' = 'raise'): ServeError {
-  return new ServeError('INVALID_ARCHIVE', overLimit(what, key, change))
+/** For what no key limits. */
+export const USE_FOLDER = 'unpack it yourself and load the folder'
+
+function raise(key: string): string {
+  return `raise ${key} in the configuration`
 }
 
-/** The format of every such message. */
-export function overLimit(what: string, key: string, change: 'raise' | 'lower' = 'raise'): string {
-  return `${what}. If you trust it, ${change} ${key} in the configuration.`
+/** The error about an archive that exceeds a limit. @param advice what the operator can do */
+export function over(what: string, advice: string): ServeError {
+  return new ServeError('INVALID_ARCHIVE', `${what}. If you trust it, ${advice}.`)
 }
 
-/** Limits for unpacking one archive. LIMIT_KEYS has their configuration keys. */
+/** Limits for unpacking one archive. */
 export interface UnpackLimits {
   /** Maximum files and folders, including folders that only appear in names of entries. Default 10,000. */
   readonly maxFiles: number
@@ -106,12 +108,3 @@ export const DEFAULT_UNPACK_LIMITS: UnpackLimits = {
 
 /** Bytes exempt from the ratio: small text files and weights of zeros compress well. */
 export const RATIO_FREE_BYTES = 16 * 1024 ** 2
-
-/** Configuration key of each limit, for error messages. */
-export const LIMIT_KEYS = {
-  maxFiles: 'max_archive_files',
-  maxBytes: 'max_unpacked_size',
-  maxRatio: 'max_archive_ratio',
-  timeout: 'unpack_timeout',
-  minFreeBytes: 'min_free_disk',
-} as const satisfies Record<keyof UnpackLimits, string>

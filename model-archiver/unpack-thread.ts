@@ -3,7 +3,7 @@ import { ServeError, type WireError } from '../common/errors.ts'
 import { startTimer } from '../common/timer.ts'
 import type { ArchiveIdentity } from './hashed-file.ts'
 import { threadModule } from './package-root.ts'
-import { overLimit, LIMIT_KEYS } from './unpack-budget.ts'
+import { over, USE_FOLDER } from './unpack-budget.ts'
 import type { UnpackTask } from './unpack-into.ts'
 import { calledOff, Turns } from './turns.ts'
 
@@ -123,10 +123,7 @@ class UnpackThread {
 }
 
 function tookTooLong(seconds: number): ServeError {
-  return new ServeError(
-    'INVALID_ARCHIVE',
-    overLimit(`The archive takes longer than ${seconds} s to unpack`, LIMIT_KEYS.timeout),
-  )
+  return over(`The archive takes longer than ${seconds} s to unpack`, USE_FOLDER)
 }
 
 function failed(cause: unknown): ServeError {

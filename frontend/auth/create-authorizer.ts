@@ -16,8 +16,6 @@ export type AuthSettings = Pick<
   | 'jwtIssuer'
   | 'jwtAudience'
   | 'jwtJwksUrl'
-  | 'jwtAlgorithms'
-  | 'jwtClockSkew'
   | 'jwtScopeClaim'
   | 'jwtModelsClaim'
   | 'tlsClientCa'
@@ -99,8 +97,6 @@ async function jwtSource(
     keys: url.protocol === 'file:' ? await keyFile(url, options) : remoteKeySet(url, options),
     issuer,
     audience,
-    algorithms: settings.jwtAlgorithms,
-    clockSkew: settings.jwtClockSkew,
     scopeClaim: settings.jwtScopeClaim,
     modelsClaim: settings.jwtModelsClaim,
     now,

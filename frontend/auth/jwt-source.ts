@@ -18,6 +18,10 @@ const REFUSED_MS = 5_000
 const MAX_PENDING = 1_000
 const SCOPE_PREFIX = 'torchserve:'
 const MAX_PATTERNS = 1_000
+/** `none` and algorithms with a shared secret are none of them. */
+const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']
+/** Seconds by which the clock of the issuer may be off. */
+const CLOCK_SKEW = 30
 /** Characters of a subject that is kept as it is. */
 const MAX_SUBJECT = 200
 
@@ -26,9 +30,6 @@ export interface JwtOptions {
   readonly keys: KeySet
   readonly issuer: string
   readonly audience: readonly string[]
-  readonly algorithms: readonly string[]
-  /** Seconds. */
-  readonly clockSkew: number
   readonly scopeClaim: string
   readonly modelsClaim: string
   /** Milliseconds since the epoch. */
@@ -79,13 +80,13 @@ export class JwtSource implements IdentitySource {
 
   /** Before any key is looked for: who only guesses does not make the server fetch or compute. */
   #mayBeOurs(token: string): boolean {
-    const { jose, issuer, audience, algorithms } = this.#options
+    const { jose, issuer, audience } = this.#options
     try {
       const { alg } = jose.decodeProtectedHeader(token)
       const { iss, aud } = jose.decodeJwt(token)
       return (
         alg !== undefined &&
-        algorithms.includes(alg) &&
+        ALGORITHMS.includes(alg) &&
         iss === issuer &&
         [aud].flat().some((each) => each !== undefined && audience.includes(each))
       )
@@ -95,17 +96,17 @@ export class JwtSource implements IdentitySource {
   }
 
   async #verify({ token, digest }: Credential): Promise<void> {
-    const { jose, keys, issuer, audience, algorithms, clockSkew, now } = this.#options
+    const { jose, keys, issuer, audience, now } = this.#options
     try {
       const { payload } = await jose.jwtVerify(token, keys.find, {
         issuer,
         audience: [...audience],
-        algorithms: [...algorithms],
-        clockTolerance: clockSkew,
+        algorithms: ALGORITHMS,
+        clockTolerance: CLOCK_SKEW,
         requiredClaims: ['exp', 'sub'],
         currentDate: new Date(now()),
       })
-      const expires = (payload.exp! + clockSkew) * 1_000
+      const expires = (payload.exp! + CLOCK_SKEW) * 1_000
       const until = Math.min(expires, now() + JWKS_MAX_AGE_MS)
       remember(this.#known, MAX_KNOWN, digest, { principal: this.#principal(payload, expires), until })
     } catch (error) {

@@ -1,5 +1,5 @@
 import { ours, oursOptional } from './key-spec.ts'
-import { PATH, SECONDS_OR_OFF, TEXT, parsed, splitList, word } from './value-types.ts'
+import { PATH, TEXT, parsed, splitList, word } from './value-types.ts'
 
 /** Where a key set is. Plain http only from this machine: who can change the set can be anybody. */
 const JWKS_URL = parsed('URL', 'an https or file URL, or an http URL of localhost', (text) => {
@@ -9,18 +9,6 @@ const JWKS_URL = parsed('URL', 'an https or file URL, or an http URL of localhos
   if (username !== '') return undefined
   return ['https:', 'file:'].includes(protocol) || (protocol === 'http:' && isLocal) ? href : undefined
 })
-
-const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']
-
-/** `none` and algorithms with a shared secret are none of them. */
-const ALGORITHM_LIST = parsed<readonly string[]>(
-  'list',
-  `a comma-separated list of ${ALGORITHMS.join(', ')}`,
-  (text) => {
-    const list = splitList(text)
-    return list.length > 0 && list.every((each) => ALGORITHMS.includes(each)) ? list : undefined
-  },
-)
 
 const TEXTS = parsed<readonly string[]>('list', 'a comma-separated list', splitList)
 
@@ -39,12 +27,6 @@ export const AUTH_KEYS = {
     JWKS_URL,
     'Where the public keys of the issuer are (a JSON Web Key Set): an https or file URL.',
   ),
-  jwtAlgorithms: ours(
-    ALGORITHM_LIST,
-    'RS256,PS256,ES256,EdDSA',
-    'Signature algorithms that are accepted. Those with a shared secret are not supported.',
-  ),
-  jwtClockSkew: ours(SECONDS_OR_OFF, '30', 'How far the clock of the issuer may be off.'),
   jwtScopeClaim: ours(
     TEXT,
     'scope',

@@ -7,7 +7,6 @@ import {
   ORIGIN_LIST,
   PATH,
   SECONDS,
-  SECONDS_OR_OFF,
   integer,
   patternList,
   wordList,
@@ -46,36 +45,15 @@ export const MODEL_KEYS = {
     '0',
     'Workers of a model without its own setting. 0: one per CPU (in a container: of its CPU limit) for models loaded at the start, none for registered models.',
   ),
-  maxWorkersPerModel: ours(
-    integer(1, 10_000),
-    '256',
-    'Most worker processes of a model version; each rank of a rank group counts. Calls, model configurations, snapshots and workflows that ask for more are refused.',
-  ),
   scaling: ours(
     BOOLEAN,
     'false',
     'Whether the workers of a model follow its load between minWorkers and maxWorkers (docs/autoscaling.md). A model-config.yaml may say otherwise.',
   ),
-  scalingTargetQueueTime: ours(
-    integer(1, INT_MAX),
-    '500',
-    'Milliseconds that a request may wait for a slot until a model that scales gets more workers.',
-  ),
-  scaleUpInterval: ours(SECONDS, '5', 'Time between two additions of workers.'),
-  scaleDownAfter: ours(
-    SECONDS,
-    '60',
-    'Time for which fewer workers must have been enough before some of them end.',
-  ),
   scaleToZeroAfter: ours(
     SECONDS,
     '300',
     'Time without a request after which the last worker of a model that scales from minWorkers 0 ends.',
-  ),
-  modelDrainTimeout: ours(
-    SECONDS_OR_OFF,
-    '600',
-    'Limit on the time in which the open requests of a version can finish after /v2/repository has replaced or unloaded it; 0: none. The answer does not wait for them.',
   ),
   numberOfGpu: optional(
     integer(0, 10_000),
@@ -100,7 +78,6 @@ export const MODEL_KEYS = {
     MODEL_SNAPSHOT,
     'The models of a snapshot (docs/snapshots.md). If set, load_models is ignored, but not --models.',
   ),
-  maxSnapshots: ours(integer(1, 100_000), '50', 'Number of snapshots to keep; the oldest are removed.'),
   allowedUrls: key(
     patternList('i'),
     'http(s)?://.*',
@@ -115,11 +92,6 @@ export const MODEL_KEYS = {
     ORIGIN_LIST,
     '',
     'Hosts besides those of S3 that get requests signed with the AWS keys (s3_sse_kms=true): `host[:port]` over TLS, `http://host[:port]` without it.',
-  ),
-  maxDownloadSize: ours(
-    integer(1, Number.MAX_SAFE_INTEGER),
-    '21474836480',
-    'Largest archive that can be downloaded, in bytes.',
   ),
   downloadTimeout: ours(
     SECONDS,
@@ -137,17 +109,7 @@ export const ARCHIVE_KEYS = {
   maxUnpackedSize: ours(
     integer(1, Number.MAX_SAFE_INTEGER),
     '21474836480',
-    'Largest sum of the files of an archive, in bytes.',
-  ),
-  maxArchiveRatio: ours(
-    integer(1, INT_MAX),
-    '100',
-    'Most bytes that an archive unpacks to for each of its own bytes; what unpacks to 16 MiB or less may have any ratio.',
-  ),
-  unpackTimeout: ours(
-    SECONDS,
-    '600',
-    'Limit on the time to hash and unpack an archive; the wait while two others are unpacked does not count.',
+    'Largest archive that is downloaded, and largest sum of the files of an archive, in bytes.',
   ),
   minFreeDisk: ours(
     integer(0, Number.MAX_SAFE_INTEGER),

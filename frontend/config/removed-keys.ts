@@ -39,6 +39,14 @@ const CONNECTIONS = {
   noEffect: 'has no effect: max_connections limits all connections, and one address has at most half of them',
 }
 const PACE = { advice: 'remove it', noEffect: 'has no effect: new connections are not slowed down' }
+const SCALING = {
+  advice: 'set it in the section scaling of model-config.yaml (docs/autoscaling.md)',
+  noEffect: 'has no effect: model-config.yaml has it in the section scaling (docs/autoscaling.md)',
+}
+/** A limit that is constant now. */
+function fixed(is: string): Pick<RemovedKey, 'loosened' | 'advice' | 'noEffect'> {
+  return { loosened: ANY, advice: 'remove it', noEffect: `has no effect: ${is}` }
+}
 const UPLOADS = { advice: COPY, noEffect: `has no effect: ${COPY}` }
 
 const KEYS: readonly RemovedKey[] = [
@@ -64,6 +72,20 @@ const KEYS: readonly RemovedKey[] = [
   { name: 'address_requests_per_second', loosened: ZERO, ...BY_ADDRESS },
   { name: 'address_concurrent_streams', loosened: ZERO, ...BY_ADDRESS },
   { name: 'address_bytes_per_second', loosened: ZERO, ...BY_ADDRESS },
+  { name: 'scaling_target_queue_time', loosened: ANY, ...SCALING },
+  { name: 'scale_up_interval', loosened: ANY, ...SCALING },
+  { name: 'scale_down_after', loosened: ANY, ...SCALING },
+  {
+    ...{ name: 'jwt_algorithms', loosened: NONE, noEffect: 'has no effect' },
+    advice: 'remove it, and publish only keys with the algorithms that you accept',
+  },
+  { name: 'jwt_clock_skew', ...fixed('the clock of the issuer may be off by 30 s') },
+  { name: 'max_snapshots', ...fixed('the newest 50 snapshots are kept') },
+  { name: 'max_workers_per_model', ...fixed('a model version may have 256 worker processes') },
+  { name: 'model_drain_timeout', ...fixed('it is 600 s, or a longer unregister_model_timeout') },
+  { name: 'max_download_size', ...fixed('max_unpacked_size also limits downloads') },
+  { name: 'max_archive_ratio', ...fixed('it is 100; a folder has no such limit') },
+  { name: 'unpack_timeout', ...fixed('it is 600 s; a folder has no such limit') },
 ]
 
 export const REMOVED_KEYS: ReadonlyMap<string, RemovedKey> = new Map(

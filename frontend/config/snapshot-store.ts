@@ -10,6 +10,9 @@ import type { Entry } from './properties.ts'
 import type { ModelSnapshot, SnapshotContent } from './model-snapshot.ts'
 import { PATH } from './value-types.ts'
 
+/** Snapshots that are kept; the oldest are removed. */
+const MAX_SNAPSHOTS = 50
+
 /** When a snapshot was written: after start, after a change, at shutdown. */
 export type SnapshotKind = 'startup' | 'snapshot' | 'shutdown'
 
@@ -48,13 +51,13 @@ export class SnapshotStore {
   #last = 0
   #queue: Promise<void> = Promise.resolve()
 
-  constructor(loaded: Pick<LoadedSettings, 'settings' | 'entries'>) {
+  constructor(loaded: Pick<LoadedSettings, 'settings' | 'entries'>, max = MAX_SNAPSHOTS) {
     this.#folder = snapshotFolder(loaded.settings.logLocation)
     const lines = [...keptSettings(loaded.entries.values())].map(
       ([name, value]) => `${formatProperty(name, value)}\n`,
     )
     this.#settings = lines.sort().join('')
-    this.#max = loaded.settings.maxSnapshots
+    this.#max = max
   }
 
   /** @throws errors of the file system */

@@ -10,7 +10,7 @@ import type { Tracing } from '../observe/traces/tracing.ts'
 import type { LocatedModel } from './located-model.ts'
 import { Model, type WorkerPoolFactory, type NodeOrigin } from './model.ts'
 import type { ModelSettings } from './model-settings.ts'
-import { checkSettings, checkWorkers } from './operation-rules.ts'
+import { checkSettings, checkWorkers, MAX_WORKERS } from './operation-rules.ts'
 import { resolveModelSettings } from './resolve-model-settings.ts'
 import type { RegisterRequest } from './operations.ts'
 import type { JobIndex } from '../jobs/job-index.ts'
@@ -116,7 +116,7 @@ export function settingsOf(
   for (const warning of resolved.warnings) warn(`model-config of ${name}: ${warning}`)
   checkSettings(resolved.settings)
   const { minWorkers, maxWorkers } = firstWorkers(request, resolved.settings, settings, gpuCount, atStartup)
-  checkWorkers({ ...resolved.settings, minWorkers, maxWorkers }, settings.maxWorkersPerModel)
+  checkWorkers({ ...resolved.settings, minWorkers, maxWorkers })
   const fit = workersThatFit(resolved.settings, gpuCount, name)
   return {
     ...resolved.settings,
@@ -140,7 +140,7 @@ function firstWorkers(
   const scales = own.scaling !== undefined
   const isSaid = scales ? own.maxWorkers > 0 : own.minWorkers > 0
   if (isSaid || request.initialWorkers !== undefined) return own
-  const devices = Math.min(gpuCount > 0 ? gpuCount : processors(), settings.maxWorkersPerModel)
+  const devices = Math.min(gpuCount > 0 ? gpuCount : processors(), MAX_WORKERS)
   const count =
     settings.defaultWorkersPerModel > 0 ? settings.defaultWorkersPerModel : atStartup || scales ? devices : 0
   if (scales) return { minWorkers: own.minWorkers, maxWorkers: Math.max(own.minWorkers, count) }

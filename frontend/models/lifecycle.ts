@@ -16,6 +16,8 @@ import type { Registry } from './registry.ts'
  * streams open could otherwise pile them up.
  */
 const MAX_ENDING = 4
+/** Seconds for the requests of a retired version, which nobody waits for. */
+const RETIRED_S = 600
 const SUPERSEDED = new ServeError('NO_WORKER', 'The model was loaded again several times meanwhile')
 
 /** Life cycle of versions: build, start, replace, close; and the shutdown of all. */
@@ -175,9 +177,9 @@ export class Lifecycle {
   }
 
   /**
-   * Ends a version that was replaced or unloaded: its requests, those in its queue too, have
-   * model_drain_timeout, and less when MAX_ENDING others of the same name have come since. Never rejects:
-   * nobody waits.
+   * Ends a version that was replaced or unloaded: its requests, those in its queue too, have RETIRED_S or a
+   * longer unregister_model_timeout, and less when MAX_ENDING others of the same name have come since. Never
+   * rejects: nobody waits.
    */
   async retire(model: Model, what: 'loaded again' | 'unloaded'): Promise<void> {
     const { settings, warn } = this.#options
@@ -186,7 +188,7 @@ export class Lifecycle {
     for (const oldest of others.slice(0, -MAX_ENDING)) void oldest.drain(0, SUPERSEDED)
     const reason = new ServeError('NO_WORKER', `Model "${model.name}" was ${what}`)
     try {
-      await model.drain(settings.modelDrainTimeout * 1000, reason)
+      await model.drain(Math.max(RETIRED_S, settings.unregisterModelTimeout) * 1000, reason)
       if (this.#draining) return // close() ends it with the others
       await this.dispose(model, settings.cancelGraceMs)
     } catch (error) {

@@ -43,7 +43,7 @@ export function downloadLimits(
 ): DownloadLimits {
   return {
     allowPrivate: trusted || settings.allowPrivateUrls === true,
-    maxBytes: settings.maxDownloadSize,
+    maxBytes: settings.maxUnpackedSize,
     timeoutMs: settings.downloadTimeout * 1000,
     s3SigningHosts: settings.s3SigningHosts,
     ...more,
@@ -51,12 +51,10 @@ export function downloadLimits(
 }
 
 /** Limits for archives, from the settings. */
-export function unpackLimits(settings: Settings): UnpackLimits {
+export function unpackLimits(settings: Settings): Partial<UnpackLimits> {
   return {
     maxFiles: settings.maxArchiveFiles,
     maxBytes: settings.maxUnpackedSize,
-    maxRatio: settings.maxArchiveRatio,
-    timeout: settings.unpackTimeout,
     minFreeBytes: settings.minFreeDisk,
   }
 }

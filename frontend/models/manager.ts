@@ -197,8 +197,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     const model = this.#registry.get(modelName, modelVersion)
     const { min, max } = workerBounds(request)
     const { parallelLevel } = model.settings
-    const limit = this.#options.settings.maxWorkersPerModel
-    checkWorkers({ minWorkers: min, maxWorkers: max, parallelLevel }, limit)
+    checkWorkers({ minWorkers: min, maxWorkers: max, parallelLevel })
     const fit = workersThatFit(model.settings, this.#options.gpuCount ?? 0, model.name)
     const scaled = model.scale(Math.min(min, fit), Math.min(max, fit))
     scaled.catch(() => undefined) // handled below, after the snapshot

@@ -30,22 +30,24 @@ export function workerBounds({ minWorker: min = 1, maxWorker: max = min }: Scale
   return { min, max }
 }
 
+/** Worker processes of a model version. */
+export const MAX_WORKERS = 256
+
 /** A model version starts processes for each of its workers, and for each of their ranks. */
 type Workers = Pick<ModelSettings, 'minWorkers' | 'maxWorkers' | 'parallelLevel'>
 
 /**
  * Refuses more worker processes than the server allows one model version, whoever asks for them: a call, the
  * configuration, a model's file or a snapshot.
- * @param limit max_workers_per_model
  * @throws ServeError INVALID_ARGUMENT
  */
-export function checkWorkers({ minWorkers, maxWorkers, parallelLevel }: Workers, limit: number): void {
+export function checkWorkers({ minWorkers, maxWorkers, parallelLevel }: Workers): void {
   const ranks = Math.max(1, parallelLevel)
-  if (Math.max(minWorkers, maxWorkers) * ranks <= limit) return
+  if (Math.max(minWorkers, maxWorkers) * ranks <= MAX_WORKERS) return
   const processes = ranks === 1 ? '' : ` of ${ranks} processes each`
   throw new ServeError(
     'INVALID_ARGUMENT',
-    `A model version must have at most ${Math.floor(limit / ranks)} workers${processes} (max_workers_per_model).`,
+    `A model version must have at most ${Math.floor(MAX_WORKERS / ranks)} workers${processes}.`,
   )
 }
 

@@ -2,10 +2,11 @@ import type { Settings } from '../config/settings.ts'
 import { ConfigReader } from './config-reader.ts'
 import type { ScalingSettings } from './scaling-rule.ts'
 
-type Defaults = Pick<
-  Settings,
-  'scaling' | 'scalingTargetQueueTime' | 'scaleUpInterval' | 'scaleDownAfter' | 'scaleToZeroAfter'
->
+/** Milliseconds that a request may wait for a slot. */
+const TARGET_QUEUE_MS = 500
+/** Seconds. */
+const SCALE_UP_INTERVAL = 5
+const SCALE_DOWN_AFTER = 60
 
 /**
  * How the workers of a model follow its load: `scaling` of its model-config.yaml (`true`, `false`, or a map
@@ -16,7 +17,7 @@ type Defaults = Pick<
  */
 export function scalingSettings(
   reader: ConfigReader,
-  settings: Defaults,
+  settings: Pick<Settings, 'scaling' | 'scaleToZeroAfter'>,
   useJobTicket: boolean,
 ): ScalingSettings | undefined {
   const asked = reader.isBoolean('scaling') ? reader.boolean('scaling') : undefined
@@ -31,9 +32,9 @@ export function scalingSettings(
   const milliseconds = (key: string, otherwise: number): number =>
     (file.number(key, { above: 0 }) ?? otherwise) * 1000
   const found: ScalingSettings = {
-    targetQueueTime: file.number('targetQueueTime', { above: 0 }) ?? settings.scalingTargetQueueTime,
-    scaleUpInterval: milliseconds('scaleUpInterval', settings.scaleUpInterval),
-    scaleDownAfter: milliseconds('scaleDownAfter', settings.scaleDownAfter),
+    targetQueueTime: file.number('targetQueueTime', { above: 0 }) ?? TARGET_QUEUE_MS,
+    scaleUpInterval: milliseconds('scaleUpInterval', SCALE_UP_INTERVAL),
+    scaleDownAfter: milliseconds('scaleDownAfter', SCALE_DOWN_AFTER),
     scaleToZeroAfter: milliseconds('scaleToZeroAfter', settings.scaleToZeroAfter),
   }
   file.misspelt()

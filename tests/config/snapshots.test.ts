@@ -12,10 +12,10 @@ import { configError, settingsOf } from './support.ts'
 const WORD = { defaultVersion: true, marName: 'word.mar', minWorkers: 1, maxWorkers: 1 }
 const MODELS: ModelSnapshot['models'] = { word: { '1.0': WORD } }
 
-function store(file = ''): { store: SnapshotStore; folder: string } {
+function store(file = '', max?: number): { store: SnapshotStore; folder: string } {
   const logs = tempDir()
   return {
-    store: new SnapshotStore(settingsOf({ file, env: { LOG_LOCATION: logs } })),
+    store: new SnapshotStore(settingsOf({ file, env: { LOG_LOCATION: logs } }), max),
     folder: join(logs, 'config'),
   }
 }
@@ -49,7 +49,7 @@ test('a snapshot is a properties file of the settings and of the models, for its
 })
 
 test('only the newest are kept, and files of others stay', async () => {
-  const { store: snapshots, folder } = store('max_snapshots=3\n')
+  const { store: snapshots, folder } = store('', 3)
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'notes.cfg'), '')
   for (let count = 0; count < 5; count++) await snapshots.write('snapshot', { models: {} })

@@ -20,7 +20,6 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   'model_store',
   'load_models',
   'model_snapshot',
-  'max_snapshots',
   'enable_model_api',
   'disable_token_authorization',
   'token_expiration_min',

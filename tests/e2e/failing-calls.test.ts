@@ -202,7 +202,13 @@ const SNAPSHOTS: Place[] = [
     codes: ['EMFILE'],
     ...changes,
   },
-  { what: 'the removal of old ones', call: 'unlink', text: '.cfg$', codes: ['EROFS'], ...changes },
+  {
+    ...{ what: 'the removal of old ones', call: 'unlink', text: '.cfg$', codes: ['EROFS'], ...changes },
+    act: (at) => {
+      at.fillSnapshots()
+      return at.change()
+    },
+  },
 ]
 
 const LOGS: Place[] = [

@@ -276,25 +276,6 @@ describe('a request that runs', () => {
     gate.open()
     expect([(await running).text, (await queued).text]).toEqual(['xxx', 'xx'])
   })
-
-  test('beyond model_drain_timeout is ended, and is not repeated', async () => {
-    const models = tempDir()
-    const short = await startSeldonServer(models, { TS_MODEL_DRAIN_TIMEOUT: '0.2' })
-    const agent = new Seldon(short.ports, 10)
-    const folder = join(models, 'cut_1')
-    mkdirSync(folder)
-    writeFileSync(join(folder, 'handler.ts'), `export { default } from '${TOLD}'\n`)
-    expect(await agent.load('cut_1')).toBe(Status.OK)
-    const running = agent.infer('cut_1', told({ gate: new Gate().path }))
-    await short.until(
-      () => short.describe('cut_1'),
-      ([version]) => version!.workers[0]!.inFlight === 1,
-    )
-    expect(await agent.unload('cut_1')).toBe(Status.OK)
-    expect(await running).toMatchObject({ status: Status.FAILED_PRECONDITION, attempts: 1, loads: 0 })
-    agent.close()
-    expect(await short.stop()).toBe(0)
-  })
 })
 
 /** A worker of the model has the request. */

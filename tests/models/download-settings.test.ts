@@ -44,11 +44,11 @@ async function registered(
   return { message, left: readdirSync(store) }
 }
 
-test('max_download_size: a larger archive is refused, one of that size is read', async () => {
+test('max_unpacked_size: a larger archive is refused, one of that size is read', async () => {
   const send = (bytes: number) => (response: ServerResponse) => void response.end(Buffer.alloc(bytes))
-  const over = await registered('max_download_size=1000', send(1001))
+  const over = await registered('max_unpacked_size=1000', send(1001))
   expect(over).toEqual({ message: expect.stringContaining('1000') as unknown, left: [] })
-  const exact = await registered('max_download_size=1000', send(1000))
+  const exact = await registered('max_unpacked_size=1000', send(1000))
   // It is no archive, which is found out after the download.
   expect(exact.message).toBeUndefined()
 })
@@ -71,6 +71,6 @@ test('allow_private_urls: an address of this machine is good for the operator, f
 })
 
 test('the keys of downloads are seconds and bytes', () => {
-  const { settings } = settingsOf({ file: 'download_timeout=7\nmax_download_size=123\n' })
+  const { settings } = settingsOf({ file: 'download_timeout=7\nmax_unpacked_size=123\n' })
   expect(downloadLimits(settings, {})).toMatchObject({ timeoutMs: 7000, maxBytes: 123 })
 })

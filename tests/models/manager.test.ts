@@ -16,7 +16,7 @@ import { tempDir } from '../support/temp.ts'
 import { FakePool } from './fake-pool.ts'
 
 const UNREGISTER_S = 77
-const DRAIN_S = 88
+const DRAIN_S = 600
 /** The default of cancel_grace_ms. */
 const CANCEL_GRACE_MS = 10_000
 
@@ -35,7 +35,7 @@ class Rig {
       mkdirSync(join(store, name), { recursive: true })
       writeFileSync(join(store, name, 'handler.mjs'), 'export const handle = (data) => data')
     }
-    const file = `model_store=${store}\nunregister_model_timeout=${UNREGISTER_S}\nmodel_drain_timeout=${DRAIN_S}\n`
+    const file = `model_store=${store}\nunregister_model_timeout=${UNREGISTER_S}\n`
     const { settings } = settingsOf({ file, env: { TEMP: join(this.folder, 'tmp') } })
     this.manager = new ModelManager({
       settings: { ...settings, tempDir: join(this.folder, 'tmp') },
@@ -358,7 +358,7 @@ describe('loading a model again', () => {
     expect([old!.graces, sink.calls]).toEqual([[CANCEL_GRACE_MS], ['whole 200 late']])
   })
 
-  test('the old one has model_drain_timeout to end', async () => {
+  test('the old one has ten minutes to end', async () => {
     const rig = await Rig.with('a')
     const { sink } = rig.submit('a')
     const { queue } = rig.pools[0]!.model

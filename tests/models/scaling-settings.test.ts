@@ -25,12 +25,10 @@ test('a model scales if its file or the server says so', () => {
 })
 
 test('its file comes before the keys of the server', () => {
-  const file =
-    'scaling_target_queue_time=40\nscale_up_interval=1\nscale_down_after=2\nscale_to_zero_after=3\n'
+  const file = 'scale_to_zero_after=3\n'
   const own = { scaling: { scaleDownAfter: 0.5 } }
   expect(resolved(own, file).scaling).toEqual({
-    targetQueueTime: 40,
-    scaleUpInterval: 1000,
+    ...DEFAULTS,
     scaleDownAfter: 500,
     scaleToZeroAfter: 3000,
   })

@@ -1,3 +1,4 @@
+import { randomFillSync } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
@@ -27,6 +28,8 @@ const GIB = 1024 * MIB
 const MAX_FILES = 1_600
 const TOO_MANY = new RegExp(`more than ${MAX_FILES} files.*raise max_archive_files`)
 
+const TOO_LARGE = /unpacks to more than 100 times its size\. If you trust it, unpack it yourself/
+
 const ATTACKS: [string, () => Buffer, RegExp][] = [
   [
     '64 MiB of zeros after the end of a tar',
@@ -41,13 +44,13 @@ const ATTACKS: [string, () => Buffer, RegExp][] = [
     () => manyPaxHeaders(4 * MIB, 60_000),
     /it has too many headers/,
   ],
-  ['a file of 60 MiB in a tar of 60 KB', () => tarOfZeros(60 * MIB), /raise max_archive_ratio/],
-  ['a declared size of 7 GiB', () => tarThatDeclares(7 * GIB), /raise max_archive_ratio/],
+  ['a file of 60 MiB in a tar of 60 KB', () => tarOfZeros(60 * MIB), TOO_LARGE],
+  ['a declared size of 7 GiB', () => tarThatDeclares(7 * GIB), TOO_LARGE],
   ['a sparse file', () => sparseTar(7 * GIB), /its kind is not supported/],
   ['too many files in a tar', () => tarOfFiles(MAX_FILES + 1), TOO_MANY],
   ['too many folders in names of a tar', () => tarOfFolders(MAX_FILES / 32, 40), /raise max_archive_files/],
   ['entries of a zip that quote each other', () => overlappingZip(10, MIB), /it overlaps the entry "f/],
-  ['a zip of 20 KB whose entries share one', () => sharedEntryZip(100, 20 * MIB), /raise max_archive_ratio/],
+  ['a zip of 20 KB whose entries share one', () => sharedEntryZip(100, 20 * MIB), TOO_LARGE],
   ['entries that share one, below every limit', () => sharedEntryZip(2, 1000), /it overlaps the entry "f/],
   ['too many files in a zip', () => zipOfFiles(MAX_FILES + 1), TOO_MANY],
 ]
@@ -81,14 +84,12 @@ describe('a server', () => {
     const before = server.leftovers().sort()
     const { status, json } = await server.manage('POST', '/workflows?url=bomb.war')
     expect(status).toBe(400)
-    expect(json.message).toContain('raise max_archive_ratio')
+    expect(json.message).toMatch(TOO_LARGE)
     expect(server.leftovers().sort()).toEqual(before)
   })
 
   test.each([
     ['max_unpacked_size', 1000],
-    ['max_archive_ratio', 1],
-    ['unpack_timeout', 0.001],
     ['min_free_disk', 999_999_999_999_999],
     ['max_archive_files', 1],
   ])('has the limit of %s', async (key, value) => {
@@ -108,8 +109,12 @@ describe('what is being unpacked', () => {
     ['is told to stop', ['SIGTERM'] as const],
     ['is told so twice', ['SIGTERM', 'SIGTERM'] as const],
   ])('goes with a server that %s', async (_how, signals) => {
-    const server = await startServer({ config: { max_archive_ratio: 2000 } })
-    writeFileSync(join(server.folder, 'store', 'm.tar.gz'), tarOfZeros(400 * MIB))
+    const server = await startServer()
+    const content = Buffer.alloc(400 * MIB)
+    // As little as the limit of the ratio permits.
+    for (let at = 0; at < content.length; at += MIB) randomFillSync(content, at, MIB / 64)
+    const archive = rawTgz([{ name: 'm/zeros.bin', content }])
+    writeFileSync(join(server.folder, 'store', 'm.tar.gz'), archive)
     const answer = server.manage('POST', '/models?url=m.tar.gz').catch(() => undefined)
     await server.until(
       () => Promise.resolve(isWritten(server, 'zeros.bin')),

@@ -29,7 +29,7 @@ beforeAll(async () => {
       `kinds=${kinds}`,
       `tensors=${join(REPOSITORY, 'tests', 'support', 'handlers', 'tensors')}`,
     ],
-    config: { open_inference_grpc_port: 0, ts_open_inference_protocol: true, max_workers_per_model: 3 },
+    config: { open_inference_grpc_port: 0, ts_open_inference_protocol: true },
   })
   for (const model of ['echo', 'kinds', 'tensors']) await server.ready(model)
 })
@@ -177,7 +177,7 @@ describe('HTTP chunks', () => {
 })
 
 describe('workers', () => {
-  const refused = expect.stringContaining('max_workers_per_model')
+  const refused = expect.stringContaining('A model version must have at most')
 
   test('a call that asks for more than the limit is refused', async () => {
     const scaled = await server.manage('PUT', '/models/echo?min_worker=50000')

@@ -29,6 +29,8 @@ const PRINTS = `export function handle(requests) { console.log('printed'); retur
 /** A function of the workflow, then a model. */
 const FLOW = 'models: {last: {url: typed}}\ndag: {pass: [last]}\n'
 const DAY_MS = 86_400_000
+/** As many as the server keeps. */
+const KEPT_SNAPSHOTS = 50
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
@@ -73,7 +75,6 @@ export class FailingServer {
       config: {
         allowed_urls: 'http://127.0.0.1.*',
         api_keys_file: keysFile,
-        max_snapshots: 2,
         workflow_store: workflows.folder,
       },
       flags: ['--enable-model-api'],
@@ -202,6 +203,12 @@ export class FailingServer {
     expect((await this.server.manage('PUT', '/models/count/1.0/set-default')).status).toBe(200)
   }
 
+  /** Adds so many that the next one takes the place of the oldest. */
+  fillSnapshots(): void {
+    for (let each = 100; each < 100 + KEPT_SNAPSHOTS; each += 1)
+      writeFileSync(join(this.logPath('config'), `20000101000000${each}-snapshot.cfg`), '')
+  }
+
   get snapshots(): string[] {
     const folder = this.logPath('config')
     return existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.cfg')) : []
@@ -213,7 +220,7 @@ export class FailingServer {
     await this.change()
     await this.server.until(
       async () => this.snapshots,
-      (now) => now.length <= 2 && now.some((name) => !before.includes(name)),
+      (now) => now.length <= KEPT_SNAPSHOTS && now.some((name) => !before.includes(name)),
     )
   }
 

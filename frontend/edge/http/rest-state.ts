@@ -61,7 +61,6 @@ type RestSettings = Pick<
   | 'enableModelApi'
   | 'enableConsole'
   | 'modelStore'
-  | 'maxDownloadSize'
   | 'downloadTimeout'
   | 'minFreeDisk'
   | 'openInferenceProtocol'

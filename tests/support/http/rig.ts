@@ -98,7 +98,6 @@ export async function startRig(
       openaiHeartbeatInterval: 0,
       enableConsole: true,
       modelStore: undefined,
-      maxDownloadSize: 100_000,
       downloadTimeout: 60,
       minFreeDisk: 0,
       enableModelApi: options.enableModelApi ?? true,
