@@ -16,7 +16,6 @@ import type { RestDialect } from './dialects/rest-dialect.ts'
 import type { RestApp } from './edge/http/app.ts'
 import { servesManagement } from './edge/http/listener-kind.ts'
 import { Admission } from './edge/admission/admission.ts'
-import { HeldBytes } from './edge/held-bytes.ts'
 import type { RestDeps } from './edge/http/rest-state.ts'
 import { listen, type Listener } from './edge/http/server.ts'
 import type { RequestOperations } from './jobs/job-index.ts'
@@ -87,13 +86,9 @@ export class Listeners {
       (message) => deps.log.warn(message),
       (pool) => deps.metrics.refusals.watch(pool),
     )
-    const { maxUnreadBytes, maxResponseSize, maxUnfinishedBytes, maxRequestSize } = deps.settings
-    const unread = new HeldBytes(Math.max(maxUnreadBytes, 2 * maxResponseSize))
-    const { cuts } = this.#admission
-    const unfinished = new HeldBytes(Math.max(maxUnfinishedBytes, 2 * maxRequestSize))
-    this.#restDeps = { ...deps, unread, unfinished, admission: this.#admission }
+    this.#restDeps = { ...deps, admission: this.#admission }
     this.#grpc = createGrpcServers(
-      { ...deps, unread, cuts, refusals: deps.metrics.refusals, admission: this.#admission },
+      { ...deps, refusals: deps.metrics.refusals, admission: this.#admission },
       deps.grpcDialects,
     )
   }

@@ -30,15 +30,10 @@ export const ACCESS_KEYS = {
     integer(1, INT_MAX),
     'Connections that all listeners for inference, REST and gRPC, have together; the next get 503 or are reset. One client address (IPv6: one /64 network) has at most half of them. Unset: from the limit of open files (docs/security.md).',
   ),
-  maxUnreadBytes: ours(
-    integer(1_048_576, INT_MAX),
-    '268435456',
-    'Bytes of answers, REST and gRPC, that may wait for their clients to read them; a value below two times max_response_size counts as that. Beyond them, of the address that has most the connection that has most is closed.',
-  ),
   maxUnfinishedBytes: ours(
     integer(1_048_576, TEBIBYTE),
     '268435456',
-    'Bytes of REST bodies that have not come to their end, for all connections together; a value below two times max_request_size counts as that. Beyond them, of the address that has most the request that has most is refused with 503 (Open Inference, OpenAI: 429). gRPC: grpc_max_waiting_bytes.',
+    'Bytes of requests that have not come to their end, REST and gRPC together; as many again may wait as answers that clients have not read. One client address has at most half. Beyond them, a REST request gets 503 (Open Inference, OpenAI: 429), a gRPC call RESOURCE_EXHAUSTED, and a connection that does not read is closed. Values below four times max_request_size or max_response_size count as that.',
   ),
   maxWaitingInputBytes: oursOptional(
     integer(1_048_576, TEBIBYTE),

@@ -6,8 +6,6 @@ import {
   HOST,
   PATH,
   PORT,
-  SECONDS,
-  SECONDS_OR_OFF,
   TEXT,
   integer,
   listenAddress,
@@ -72,36 +70,6 @@ export const LISTENER_KEYS = {
     integer(1, INT_MAX),
     '256',
     'Calls that may be open at one time on a gRPC connection.',
-  ),
-  grpcMaxMetadataSize: ours(
-    integer(1024, 65_535),
-    '16384',
-    'Largest metadata of a gRPC call, in bytes: names, values and 32 for each.',
-  ),
-  grpcMaxConnectionBytes: ours(
-    integer(1, INT_MAX),
-    '67108864',
-    'Bytes of unfinished requests that may wait on a gRPC connection, 7 KiB for each open call included; one request of max_request_size always may.',
-  ),
-  grpcMaxWaitingBytes: ours(
-    integer(1, INT_MAX),
-    '268435456',
-    'The same for all connections of a gRPC listener.',
-  ),
-  grpcMaxDecompressionRatio: ours(
-    integer(1, INT_MAX),
-    '100',
-    'How many times its compressed size a gRPC message may have when it is larger than 8 MiB.',
-  ),
-  grpcMessageTimeout: ours(
-    SECONDS,
-    '60',
-    'Limit on the time from the start of a gRPC call to its whole request; in a stream, on that of each message.',
-  ),
-  grpcMaxConnectionIdle: ours(
-    SECONDS_OR_OFF,
-    '3600',
-    'Time without calls after which a gRPC connection is closed; 0: never.',
   ),
   enableGrpcSsl: key(
     BOOLEAN,

@@ -47,6 +47,11 @@ const SCALING = {
 function fixed(is: string): Pick<RemovedKey, 'loosened' | 'advice' | 'noEffect'> {
   return { loosened: ANY, advice: 'remove it', noEffect: `has no effect: ${is}` }
 }
+const FIXED = 'the limit is fixed (docs/grpc.md)'
+const BYTES = {
+  advice: 'set max_unfinished_bytes',
+  noEffect: 'has no effect: max_unfinished_bytes limits the bytes of requests and of unread answers',
+}
 const UPLOADS = { advice: COPY, noEffect: `has no effect: ${COPY}` }
 
 const KEYS: readonly RemovedKey[] = [
@@ -69,6 +74,13 @@ const KEYS: readonly RemovedKey[] = [
   { name: 'max_connections_per_address', loosened: ANY, ...CONNECTIONS },
   { name: 'grpc_max_connections', loosened: ANY, ...CONNECTIONS },
   { name: 'grpc_max_connections_per_address', loosened: ANY, ...CONNECTIONS },
+  { name: 'max_unread_bytes', loosened: ANY, ...BYTES },
+  { name: 'grpc_max_connection_bytes', loosened: ANY, ...BYTES },
+  { name: 'grpc_max_waiting_bytes', loosened: ANY, ...BYTES },
+  { name: 'grpc_max_metadata_size', ...fixed(FIXED) },
+  { name: 'grpc_max_decompression_ratio', ...fixed(FIXED) },
+  { name: 'grpc_message_timeout', ...fixed(FIXED) },
+  { name: 'grpc_max_connection_idle', ...fixed(FIXED) },
   { name: 'address_requests_per_second', loosened: ZERO, ...BY_ADDRESS },
   { name: 'address_concurrent_streams', loosened: ZERO, ...BY_ADDRESS },
   { name: 'address_bytes_per_second', loosened: ZERO, ...BY_ADDRESS },

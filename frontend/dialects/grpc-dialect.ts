@@ -1,4 +1,4 @@
-import type { Admission } from '../edge/admission/admission.ts'
+import type { Admission, ClientAdmission } from '../edge/admission/admission.ts'
 import type { UntypedServiceImplementation } from '@grpc/grpc-js'
 import type { Settings } from '../config/settings.ts'
 import type { ServeError } from '../../common/errors.ts'
@@ -71,7 +71,10 @@ export function modelsRpcs(deps: GrpcDeps, toCallError: (error: ServeError) => C
 /** What the listeners need. */
 export type GrpcServersDeps = Operations &
   Pick<GrpcDeps, 'settings' | 'log'> &
-  Omit<ListenersDeps, 'limits'> & { readonly admission?: Admission }
+  Omit<ListenersDeps, 'limits' | 'admission'> & {
+    /** Without the pools of its connections: nothing limits them. */
+    readonly admission: ClientAdmission & Partial<Pick<Admission, 'inference' | 'reserve'>>
+  }
 
 /**
  * One gRPC service. It is registered by its line in dialects/index.ts; health and reflection tell of it by

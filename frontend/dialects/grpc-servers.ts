@@ -31,7 +31,7 @@ export function createGrpcServers(
     // Management is there when it answers, whatever the models do.
     const isServing = () => (kind === 'management' ? Promise.resolve(true) : isServerReady(models))
     const pool =
-      kind === 'management' ? deps.admission?.reserve('gRPC management') : deps.admission?.inference
+      kind === 'management' ? deps.admission.reserve?.('gRPC management') : deps.admission.inference
     return [kind, { ...place, services, isServing, pool, reflectionScope: reflectionScope(kind, settings) }]
   })
   return new GrpcServers(new Map(plans), { ...deps, limits: settings })

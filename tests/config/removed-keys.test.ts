@@ -23,6 +23,7 @@ test.each([
     'grpc_max_connections=10',
     'max_connections limits all connections, and one address has at most half of them',
   ],
+  ['grpc_message_timeout=30', 'the limit is fixed (docs/grpc.md)'],
   ['address_requests_per_second=0', 'the server has no limits by address'],
   ['enable_archive_upload=false', 'copy archives into the model store, or register them by URL'],
 ])('%s has no effect, and what takes its place is told', (line, why) => {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
-import type { GrpcSettings } from '../../frontend/dialects/grpc-dialect.ts'
+import { TIMES } from '../../frontend/edge/grpc/limits.ts'
 import { startGrpc, type RunningGrpc } from '../edge/grpc/start-grpc.ts'
 import { grpcMessage, RawHttp2 } from '../support/raw-http2.ts'
 
@@ -71,13 +71,13 @@ describe('the server closes a connection whose client never ends its side', () =
     TEST_MS,
   )
 
-  test.each<[string, Partial<GrpcSettings>]>([
-    ['because it was idle', { grpcMaxConnectionIdle: 0.1 }],
+  test.each<[string, ...Parameters<typeof startGrpc>]>([
+    ['because it was idle', {}, { times: { ...TIMES, idleMs: 100 } }],
     ['because of its age', { grpcInferenceMaxConnectionAgeMs: 100 }],
   ])(
     'after its own GOAWAY %s',
-    async (_why, settings) => {
-      grpc = await startGrpc(settings)
+    async (_why, ...options) => {
+      grpc = await startGrpc(...options)
       const first = await connected()
       await checkHealth(first)
       sendOn(first)

@@ -64,7 +64,7 @@ function varint(value: number): Buffer {
   return Buffer.from(bytes)
 }
 
-const SMALL = { max_response_size: 512 * KIB, max_unread_bytes: KIB * KIB }
+const SMALL = { max_response_size: 512 * KIB, max_unfinished_bytes: KIB * KIB }
 
 test.each<[string, string, (server: Server) => Promise<number>]>([
   ['too many pipelined requests', 'too many requests came before the answers', pipelined],
@@ -82,7 +82,7 @@ test.each<[string, string, (server: Server) => Promise<number>]>([
       return flood(raw.socket, WINDOW_UPDATE)
     },
   ],
-  ['answers that are not read, over gRPC', 'more than max_unread_bytes', unreadGrpc],
+  ['answers that are not read, over gRPC', 'too many bytes of answers wait', unreadGrpc],
 ])('the log has one line for a connection that is closed: %s', async (_what, words, attack) => {
   const server = await startServer({ models: [COUNT, ECHO], config: SMALL })
   await Promise.all([server.ready('count'), server.ready('echo')])

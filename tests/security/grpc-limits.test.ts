@@ -4,6 +4,7 @@ import { connect, type IncomingHttpHeaders } from 'node:http2'
 import { gzipSync } from 'node:zlib'
 import { status, Server } from '@grpc/grpc-js'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { TIMES } from '../../frontend/edge/grpc/limits.ts'
 import { http2ServersOf } from '../../frontend/edge/grpc/http2-servers.ts'
 import type { GrpcSettings } from '../../frontend/dialects/grpc-dialect.ts'
 import {
@@ -29,8 +30,12 @@ const KIB = 1024
 let grpc: RunningGrpc
 const attackers: RawHttp2[] = []
 
-async function start(settings: Partial<GrpcSettings> = {}, tokens = true): Promise<void> {
-  grpc = await startGrpc(settings)
+async function start(
+  settings: Partial<GrpcSettings> = {},
+  tokens = true,
+  more: Parameters<typeof startGrpc>[1] = {},
+): Promise<void> {
+  grpc = await startGrpc(settings, more)
   grpc.authorizer.enabled = tokens
 }
 
@@ -49,7 +54,7 @@ async function neighbour(): Promise<void> {
 
 /** Memory that the server counts, of calls and unfinished messages. */
 function waiting(): number {
-  return grpc.servers.listener('inference').calls.waitingBytes
+  return grpc.requests.held
 }
 
 beforeEach(() => {
@@ -207,9 +212,9 @@ describe.each([
     await neighbour()
   })
 
-  test('unfinished messages take what a connection may hold and no more', async () => {
+  test('unfinished messages take what an address may hold and no more', async () => {
     const limit = 3_000_000
-    await start({ grpcMaxConnectionBytes: limit }, tokens)
+    await start({}, tokens, { requestBytes: 2 * limit })
     const raw = await attacker()
     const streams = Array.from({ length: 60 }, () => raw.call(PREDICT, headers))
     let most = 0
@@ -227,7 +232,7 @@ describe.each([
   })
 
   test('a call without room for its message leaves the room of it to the calls beside it, at once', async () => {
-    await start({ grpcMaxConnectionBytes: 3_000_000 }, tokens)
+    await start({}, tokens, { requestBytes: 6_000_000 })
     const raw = await attacker()
     const message = grpcMessage(request(Buffer.alloc(900_000)))
     const streams = Array.from({ length: 5 }, () => raw.call(PREDICT, headers))
@@ -305,9 +310,9 @@ describe.each([
     await allGivenBack()
   })
 
-  test('unfinished messages of all connections together take what a listener may hold', async () => {
+  test('unfinished messages of all connections together take what an address may hold', async () => {
     const limit = 3_000_000
-    await start({ grpcMaxWaitingBytes: limit }, tokens)
+    await start({}, tokens, { requestBytes: 2 * limit })
     const connections = await Promise.all(Array.from({ length: 8 }, attacker))
     let refused = 0
     for (const raw of connections) {
@@ -326,18 +331,18 @@ describe.each([
   })
 
   test('metadata beyond the limit is refused', async () => {
-    await start({ grpcMaxMetadataSize: 2_048 }, tokens)
-    const call = predictWith(grpc, REQUEST, metadata({ ...headers, 'x-large': 'a'.repeat(2_048) }))
+    await start({}, tokens)
+    const call = predictWith(grpc, REQUEST, metadata({ ...headers, 'x-large': 'a'.repeat(16_384) }))
     expect((await failure(call)).code).toBe(status.RESOURCE_EXHAUSTED)
     const raw = await attacker()
-    const stream = raw.call(PREDICT, { ...headers, 'x-large': 'a'.repeat(10_000) })
+    const stream = raw.call(PREDICT, { ...headers, 'x-large': 'a'.repeat(30_000) })
     await raw.until(() => raw.over(stream))
     expect(waiting()).toBe(0)
     await neighbour()
   })
 
   test('a request that does not get whole is ended in time; a stream that waits between messages is not', async () => {
-    await start({ grpcMessageTimeout: 1 }, tokens)
+    await start({}, tokens, { times: { ...TIMES, messageMs: 1_000 } })
     const raw = await attacker()
     const silent = raw.call(PREDICT, headers)
     const slow = raw.call(PREDICT, headers)

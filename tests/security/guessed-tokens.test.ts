@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { testAdmission } from '../support/admission.ts'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { FailureLimiter } from '../../frontend/auth/failure-limiter.ts'
@@ -128,6 +129,7 @@ test.each(['REST', 'gRPC'])('what failed over %s counts for both protocols', asy
   const models = new FakeModels()
   const log = { debug: () => undefined, error: () => undefined }
   const grpc = createGrpcServers({
+    admission: testAdmission(),
     models,
     workflows: new FakeWorkflows(),
     authorizer: store,

@@ -9,7 +9,10 @@ const MAX_DEFAULT = 8_192
 /** Where the limit of the process cannot be read. */
 const USUAL_DESCRIPTORS = 1_024
 
-type AdmissionSettings = Pick<Settings, 'maxConnections'>
+type AdmissionSettings = Pick<
+  Settings,
+  'maxConnections' | 'maxUnfinishedBytes' | 'maxRequestSize' | 'maxResponseSize'
+>
 
 /** How the descriptors of the process are divided. */
 export interface ConnectionPlan {
@@ -24,7 +27,7 @@ export interface ConnectionPlan {
  * listeners for management and metrics.
  */
 export function connectionPlan(
-  { maxConnections }: AdmissionSettings,
+  { maxConnections }: Pick<Settings, 'maxConnections'>,
   descriptors = descriptorLimit(),
 ): ConnectionPlan {
   const reserved = Math.min(256, Math.max(8, Math.floor(descriptors / 16)))
@@ -35,13 +38,21 @@ export function connectionPlan(
 /** Requests that wait for earlier answers of their connections; each takes some 10 KB. */
 const MAX_WAITING_REQUESTS = 4_096
 
+/** Each address has room for one request that is there twice, compressed and not, or for two answers. */
+const FIT = 4
+const MEBIBYTE = 1_048_576
+
 /** What each connection needs. */
-export type ClientAdmission = Pick<Admission, 'waiting' | 'cuts'>
+export type ClientAdmission = Pick<Admission, 'requests' | 'answers' | 'waiting' | 'cuts'>
 
 /** What the clients of all listeners may have of the server. */
 export class Admission {
   /** Connections for inference, over REST and gRPC. */
   readonly inference: ConnectionPool
+  /** Bytes of requests that have not come to their end. */
+  readonly requests: Budget
+  /** Bytes of answers that their clients have not read. */
+  readonly answers: Budget
   /** HTTP requests that wait for the answers before them on their connections. */
   readonly waiting = new Budget(MAX_WAITING_REQUESTS)
   /** Logs why connections are closed. */
@@ -61,6 +72,9 @@ export class Admission {
     this.#warn = warn
     this.#watch = watch
     this.cuts = new CutWarnings(warn)
+    const { maxUnfinishedBytes, maxRequestSize, maxResponseSize } = settings
+    this.requests = new Budget(Math.max(maxUnfinishedBytes, FIT * maxRequestSize + MEBIBYTE))
+    this.answers = new Budget(Math.max(maxUnfinishedBytes, FIT * maxResponseSize))
     this.inference = this.#create('inference', inference)
   }
 

@@ -11,7 +11,7 @@ const WHY: Readonly<Record<CutKind, string>> = {
     'too many requests came before the answers to earlier ones; no key changes this limit, and a client that ' +
     'waits for its answers does not meet it',
   unread:
-    'answers that wait for their clients to read them have more than max_unread_bytes; raise it if your ' +
+    'too many bytes of answers wait for their clients to read them (max_unfinished_bytes); raise it if your ' +
     'clients are slow and the server has the memory',
   unexplained:
     'more bytes came that belong to no request than a client has a reason to send; no key changes this limit',

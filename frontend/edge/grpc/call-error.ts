@@ -40,7 +40,7 @@ export function commonError(error: ServeError): CallError {
   return { code: COMMON_STATUS.get(error.code) ?? Status.UNKNOWN, details: printable(error.message) }
 }
 
-/** More unfinished requests than grpc_max_connection_bytes or grpc_max_waiting_bytes has room for. */
+/** There is no room for the bytes of one more request. */
 export const NO_ROOM: CallError = {
   code: Status.RESOURCE_EXHAUSTED,
   details: 'Too many bytes of unfinished requests wait on this connection or server; send fewer at a time',

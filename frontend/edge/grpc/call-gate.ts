@@ -3,9 +3,7 @@ import { status as Status, ServerInterceptingCall, type ServerInterceptor } from
 import { TimeLimit } from '../../jobs/time-limit.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { RequestSpan, Tracing } from '../../observe/traces/tracing.ts'
-import { ByteBudget } from './byte-budget.ts'
-import type { CutWarnings } from '../admission/cut-warnings.ts'
-import type { HeldBytes } from '../held-bytes.ts'
+import type { ClientAdmission } from '../admission/admission.ts'
 import { Decompressor } from './decompressor.ts'
 import { type CallError, retryMetadata } from './call-error.ts'
 import { closeWhenSent } from './close-when-sent.ts'
@@ -13,8 +11,15 @@ import { traceCall } from './call-trace.ts'
 import { CallerCheck, type CallerCheckOptions, LET_IN, type LetIn } from './caller-check.ts'
 import { setCaller } from './caller.ts'
 import { Connection } from './connection.ts'
-import { CALL_BYTES, connectionBytes, listenerBytes, metadataBytesOf } from './limits.ts'
-import { PUBLIC_MESSAGE_BYTES, UNAUTHORIZED_BYTES, type GrpcLimits } from './limits.ts'
+import {
+  CALL_BYTES,
+  type GrpcLimits,
+  type GrpcTimes,
+  MAX_METADATA_BYTES,
+  metadataBytesOf,
+  PUBLIC_MESSAGE_BYTES,
+  UNAUTHORIZED_BYTES,
+} from './limits.ts'
 import { LoggedCall } from './logged-call.ts'
 import { RequestReader, type ReaderLimits, type ReaderRpc } from './request-reader.ts'
 import type { Rpc } from './service.ts'
@@ -41,10 +46,8 @@ interface CallGateOptions extends CallerCheckOptions {
   readonly accessLog: AccessLog | undefined
   /** Undefined: tracing is off. */
   readonly tracing: Tracing | undefined
-  /** Undefined: nothing bounds what clients leave unread. */
-  readonly unread: HeldBytes | undefined
-  /** Undefined: nobody is told why connections are closed. */
-  readonly cuts: CutWarnings | undefined
+  readonly admission: ClientAdmission
+  readonly times: GrpcTimes
 }
 
 /**
@@ -60,7 +63,6 @@ export class CallGate {
   readonly #options: CallGateOptions
   readonly #callers: CallerCheck
   readonly #rpcs: ReadonlyMap<string, GatedRpc>
-  readonly #whole: ByteBudget
   readonly #readerLimits: ReaderLimits
   readonly #idle: TimeLimit
   readonly #connections = new WeakMap<Http2Session, Connection>()
@@ -71,28 +73,16 @@ export class CallGate {
   #span: RequestSpan | undefined
 
   constructor(rpcs: readonly Rpc[], options: CallGateOptions) {
-    const { limits } = options
+    const { limits, times } = options
     this.#options = options
     this.#callers = new CallerCheck(options)
     this.#rpcs = gated(rpcs, limits.maxRequestSize)
-    this.#whole = new ByteBudget(listenerBytes(limits))
     this.#readerLimits = {
       maxElements: limits.maxRequestElements,
-      decompressor: new Decompressor(limits.maxRequestSize, limits.grpcMaxDecompressionRatio),
-      time: new TimeLimit(
-        limits.grpcMessageTimeout * 1_000,
-        'REQUEST_TIMEOUT',
-        'the request was not complete',
-        'grpc_message_timeout',
-      ),
+      decompressor: new Decompressor(limits.maxRequestSize),
+      time: new TimeLimit(times.messageMs, 'REQUEST_TIMEOUT', 'the request was not complete', ''),
     }
-    const idleMs = limits.grpcMaxConnectionIdle * 1_000
-    this.#idle = new TimeLimit(
-      idleMs,
-      'REQUEST_TIMEOUT',
-      'the connection was idle',
-      'grpc_max_connection_idle',
-    )
+    this.#idle = new TimeLimit(times.idleMs, 'REQUEST_TIMEOUT', 'the connection was idle', '')
     this.interceptor = (_method, call) => {
       const outermost = call instanceof ServerInterceptingCall ? call : new ServerInterceptingCall(call)
       if (this.#admitted === undefined) return outermost
@@ -100,11 +90,6 @@ export class CallGate {
       setCaller(outermost, this.#caller.principal, this.#caller.visit, this.#span)
       return outermost
     }
-  }
-
-  /** Bytes that calls and unfinished messages of all connections count now. */
-  get waitingBytes(): number {
-    return this.#whole.taken
   }
 
   /** Takes a new stream. */
@@ -187,9 +172,8 @@ export class CallGate {
     metadataBytes: number,
     connection: Connection,
   ): LetIn | CallError {
-    const { limits } = this.#options
-    if (metadataBytes > limits.grpcMaxMetadataSize) {
-      const details = `Metadata must have at most ${limits.grpcMaxMetadataSize} bytes (grpc_max_metadata_size)`
+    if (metadataBytes > MAX_METADATA_BYTES) {
+      const details = `Metadata must have at most ${MAX_METADATA_BYTES} bytes`
       return { code: Status.RESOURCE_EXHAUSTED, details }
     }
     let caller: LetIn = LET_IN
@@ -202,7 +186,7 @@ export class CallGate {
       const details = 'Too many calls without a token came at once; make fewer of them at a time'
       return { code: Status.RESOURCE_EXHAUSTED, details }
     }
-    if (connection.budget.take(CALL_BYTES + metadataBytes)) return caller
+    if (connection.requests.take(CALL_BYTES + metadataBytes) === undefined) return caller
     return { code: Status.RESOURCE_EXHAUSTED, details: 'Too many calls are open; end some of them first' }
   }
 
@@ -238,9 +222,8 @@ export class CallGate {
   #connectionOf(session: Http2Session): Connection {
     let connection = this.#connections.get(session)
     if (connection === undefined) {
-      const budget = new ByteBudget(UNAUTHORIZED_BYTES, this.#whole)
-      const { unread, cuts } = this.#options
-      connection = new Connection(session, budget, this.#idle, unread, cuts)
+      connection = new Connection(session, this.#idle, this.#options.admission)
+      connection.requests.limit = UNAUTHORIZED_BYTES
       if (this.#asksForNothing()) this.#accept(connection)
       this.#connections.set(session, connection)
     }
@@ -250,7 +233,7 @@ export class CallGate {
   #accept(connection: Connection): void {
     if (connection.accepted) return
     connection.accepted = true
-    connection.budget.limit = connectionBytes(this.#options.limits)
+    connection.requests.limit = Infinity
   }
 
   /** Whether who brings no token may do everything. */

@@ -24,18 +24,15 @@ interface Silent {
 /** Closes connections that never make a call, or that their clients leave open when they are over. */
 export class ConnectionGate {
   readonly #pool: ConnectionPool | undefined
-  readonly #cuts: CutWarnings | undefined
+  readonly #cuts: CutWarnings
   /** Those that have made no call yet, by address and port. */
   readonly #silent = new Map<string, Silent>()
   readonly #sessions = new Set<Http2Session>()
   /** What the system accepted, by address and port: below TLS, and without what guards a session's socket. */
   readonly #sockets = new Map<string, Socket>()
 
-  /**
-   * `pool`: limits the connections; default: nothing does. `cuts`: tells why connections are closed;
-   * default: nobody is told.
-   */
-  constructor(pool?: ConnectionPool, cuts?: CutWarnings) {
+  /** `pool`: limits the connections; undefined: nothing does. `cuts`: logs why connections are closed. */
+  constructor(pool: ConnectionPool | undefined, cuts: CutWarnings) {
     this.#pool = pool
     this.#cuts = cuts
   }
@@ -54,7 +51,7 @@ export class ConnectionGate {
       const peer = peerOf(session.socket)
       const socket = this.#sockets.get(peer)
       const cut = (): void => {
-        this.#cuts?.tell('unexplained', session.socket)
+        this.#cuts.tell('unexplained', session.socket)
         session.destroy(new Error('The connection sent frames that no call needs'), NGHTTP2_ENHANCE_YOUR_CALM)
       }
       cutUnexplained(session, session.socket, cut, () => {

@@ -2,9 +2,8 @@ import type { Http2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { Client } from '../../auth/authorizer.ts'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
-import type { ByteBudget } from './byte-budget.ts'
-import type { CutWarnings } from '../admission/cut-warnings.ts'
-import type { HeldBytes, HeldByConnection } from '../held-bytes.ts'
+import type { ClientAdmission } from '../admission/admission.ts'
+import type { Lease } from '../admission/budget.ts'
 import { TurnCount } from '../turn-count.ts'
 import { type Explained, explainedOf } from '../unexplained-bytes.ts'
 import {
@@ -21,10 +20,11 @@ const refusedInTurn = new TurnCount()
 
 /** What is known of one gRPC connection. Without open calls it is idle, and closed with GOAWAY in the end. */
 export class Connection implements Limited {
-  readonly budget: ByteBudget
+  /** Bytes of its open calls, and of their messages that are not whole or were not read. */
+  readonly requests: Lease
   readonly explained: Explained
-  /** Answers that it has not read; undefined: nothing bounds them. */
-  readonly unread: HeldByConnection | undefined
+  /** Bytes of answers that it has not read. */
+  readonly answers: Lease
   /** What Node shows of the socket. */
   readonly client: Client
   /** Names the client; see peerOf. */
@@ -33,32 +33,35 @@ export class Connection implements Limited {
   accepted = false
   readonly #session: Http2Session
   readonly #idle: TimeLimit
+  readonly #cuts: ClientAdmission['cuts']
   #openCalls = 0
   /** Calls that were refused or broke a limit while it was not accepted. */
   #refused = 0
   readonly #publicInTurn = new TurnCount()
 
-  constructor(
-    session: Http2Session,
-    budget: ByteBudget,
-    idle: TimeLimit,
-    unread?: HeldBytes,
-    cuts?: CutWarnings,
-  ) {
+  constructor(session: Http2Session, idle: TimeLimit, { requests, answers, cuts }: ClientAdmission) {
     this.#session = session
-    this.budget = budget
+    this.#cuts = cuts
+    const { remoteAddress } = session.socket
+    this.requests = requests.lease(remoteAddress)
+    this.answers = answers.lease(remoteAddress)
     this.explained = explainedOf(session)
     this.client = session.socket
     this.peer = peerOf(session.socket)
     this.#idle = idle
-    this.unread = unread?.open(session.socket.remoteAddress, () => {
-      cuts?.tell('unread', session.socket)
-      session.destroy(new Error('The connection does not read its answers'), NGHTTP2_ENHANCE_YOUR_CALM)
-    })
     session.once('close', () => {
       this.#idle.end(this)
-      this.unread?.close()
+      this.requests.close()
+      this.answers.close()
     })
+  }
+
+  /** Bytes of an answer wait for the client, until `answers` gets them back. */
+  leavesUnread(bytes: number): void {
+    if (this.answers.take(bytes) === undefined) return
+    this.answers.close()
+    this.#cuts.tell('unread', this.#session.socket)
+    this.#session.destroy(new Error('The connection does not read its answers'), NGHTTP2_ENHANCE_YOUR_CALM)
   }
 
   /** A call was let in that counts so many bytes. */

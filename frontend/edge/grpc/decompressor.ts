@@ -1,7 +1,7 @@
 import { gunzip, inflate } from 'node:zlib'
 import { status as Status } from '@grpc/grpc-js'
 import type { CallError } from './call-error.ts'
-import { ANY_RATIO_BYTES } from './limits.ts'
+import { ANY_RATIO_BYTES, MAX_RATIO } from './limits.ts'
 
 /** Messages that are decompressed at one time: each needs up to twice its size while it grows. */
 const MAX_RUNNING = 2
@@ -25,14 +25,12 @@ const DECODERS: ReadonlyMap<string, typeof gunzip | typeof inflate> = new Map([
 /** Decompresses the messages of a listener in Node's thread pool, a few at a time. */
 export class Decompressor {
   readonly #maxBytes: number
-  readonly #maxRatio: number
   readonly #waiting = new Set<Task>()
   #running = 0
 
-  /** `maxBytes`: largest message; `maxRatio`: how many times its compressed size a message may have. */
-  constructor(maxBytes: number, maxRatio: number) {
+  /** `maxBytes`: largest message. */
+  constructor(maxBytes: number) {
     this.#maxBytes = maxBytes
-    this.#maxRatio = maxRatio
   }
 
   knows(encoding: unknown): encoding is string {
@@ -57,7 +55,7 @@ export class Decompressor {
     this.#waiting.delete(task)
     this.#running++
     const { decode, data, done } = task
-    const byRatio = Math.max(data.byteLength * this.#maxRatio, ANY_RATIO_BYTES)
+    const byRatio = Math.max(data.byteLength * MAX_RATIO, ANY_RATIO_BYTES)
     const maxOutputLength = Math.min(this.#maxBytes, byRatio)
     decode(data, { maxOutputLength, chunkSize: CHUNK_BYTES }, (error, message) => {
       this.#running--
@@ -71,7 +69,7 @@ export class Decompressor {
     if (code !== 'ERR_BUFFER_TOO_LARGE') {
       return { code: Status.INTERNAL, details: 'Failed to decompress message' }
     }
-    const why = limit < this.#maxBytes ? ` (grpc_max_decompression_ratio is ${this.#maxRatio})` : ''
+    const why = limit < this.#maxBytes ? `, more than ${MAX_RATIO} times its own` : ''
     return {
       code: Status.RESOURCE_EXHAUSTED,
       details: `Received message that decompresses to a size larger than ${limit}${why}`,

@@ -1,19 +1,27 @@
 import { constants } from 'node:http2'
 import type { Settings } from '../../config/settings.ts'
 
-/** What clients of a gRPC listener may use; each listener has it for itself. */
-export type GrpcLimits = Pick<
-  Settings,
-  | 'maxRequestSize'
-  | 'maxRequestElements'
-  | 'grpcMaxConcurrentStreams'
-  | 'grpcMaxMetadataSize'
-  | 'grpcMaxConnectionBytes'
-  | 'grpcMaxWaitingBytes'
-  | 'grpcMaxDecompressionRatio'
-  | 'grpcMessageTimeout'
-  | 'grpcMaxConnectionIdle'
->
+/** What clients of a gRPC listener may use. */
+export type GrpcLimits = Pick<Settings, 'maxRequestSize' | 'maxRequestElements' | 'grpcMaxConcurrentStreams'>
+
+/** Times of a gRPC listener, in milliseconds. */
+export interface GrpcTimes {
+  /** From the start of a call to its whole request; in a stream, for each message. */
+  readonly messageMs: number
+  /** Without calls, until a connection is closed. Clients connect again by themselves. */
+  readonly idleMs: number
+}
+
+export const TIMES: GrpcTimes = { messageMs: 60_000, idleMs: 3_600_000 }
+
+/** Largest metadata of a call: names, values and 32 for each. */
+export const MAX_METADATA_BYTES = 16_384
+
+/**
+ * Megabytes that Node may hold for a connection, buffers of its frames included, before it refuses further
+ * calls. grpc-js has no limit by itself.
+ */
+export const SESSION_MEGABYTES = 64
 
 /**
  * What an open call counts beside its metadata and messages: the objects of Node and grpc-js for it (6.5 KB,
@@ -81,6 +89,9 @@ export const SLOWEST_BYTES_PER_SECOND = 131_072
 /** Milliseconds that a connection has for its first call that is let in. */
 export const FIRST_CALL_MS = 30_000
 
+/** How many times its compressed size a larger message may have. */
+export const MAX_RATIO = 100
+
 /** Up to this decompressed size any ratio is taken: gzip makes a thousandth of a tensor of zeros. */
 export const ANY_RATIO_BYTES = 8 * 1_048_576
 
@@ -92,19 +103,4 @@ export function metadataBytesOf(rawHeaders: readonly string[]): number {
   let bytes = (rawHeaders.length / 2) * HEADER_BYTES
   for (const text of rawHeaders) bytes += text.length
   return bytes
-}
-
-/** Bytes that may wait for the message that they belong to; one message always finds room. */
-export function connectionBytes({ grpcMaxConnectionBytes, maxRequestSize }: GrpcLimits): number {
-  return Math.max(grpcMaxConnectionBytes, oneMessage(maxRequestSize))
-}
-
-/** The same for all connections of a listener. */
-export function listenerBytes({ grpcMaxWaitingBytes, maxRequestSize }: GrpcLimits): number {
-  return Math.max(grpcMaxWaitingBytes, oneMessage(maxRequestSize))
-}
-
-/** A compressed message is there twice for a moment. */
-function oneMessage(maxRequestSize: number): number {
-  return 2 * maxRequestSize + UNAUTHORIZED_BYTES
 }

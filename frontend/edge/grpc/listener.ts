@@ -8,14 +8,13 @@ import type { Refusals } from '../../observe/metrics/refusals.ts'
 import type { Tracing } from '../../observe/traces/tracing.ts'
 import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
-import type { CutWarnings } from '../admission/cut-warnings.ts'
-import type { HeldBytes } from '../held-bytes.ts'
+import type { ClientAdmission } from '../admission/admission.ts'
 import { hostAndPort } from '../../config/listen-address.ts'
 import type { ConnectionPool } from '../admission/connection-pool.ts'
 import { CallGate, type Doors, type StreamTaker } from './call-gate.ts'
 import { ConnectionGate } from './connection-gate.ts'
 import { http2ServersOf } from './http2-servers.ts'
-import type { GrpcLimits } from './limits.ts'
+import { type GrpcLimits, type GrpcTimes, SESSION_MEGABYTES } from './limits.ts'
 import { rpcsOf, type GrpcService } from './service.ts'
 
 /** Where a listener really listens. */
@@ -52,8 +51,8 @@ interface GrpcListenerOptions {
   readonly limiter: RateLimiter | undefined
   readonly refusals: Pick<Refusals, 'count'> | undefined
   readonly tracing: Tracing | undefined
-  readonly unread: HeldBytes | undefined
-  readonly cuts: CutWarnings | undefined
+  readonly admission: ClientAdmission
+  readonly times: GrpcTimes
   readonly grpc: ServerOptions
   /** Limits its connections together with those of other listeners. */
   readonly pool: ConnectionPool | undefined
@@ -80,11 +79,12 @@ export class GrpcListener {
     this.#setting = setting
     this.#limits = limits
     this.calls = new CallGate(rpcsOf(services), gate)
-    this.connections = new ConnectionGate(pool, gate.cuts)
+    this.connections = new ConnectionGate(pool, gate.admission.cuts)
     this.#server = new Server({
       ...grpc,
       // Nobody reads its counters and time stamps of each call and message.
       'grpc.enable_channelz': 0,
+      'grpc-node.max_session_memory': SESSION_MEGABYTES,
       'grpc.max_concurrent_streams': limits.grpcMaxConcurrentStreams,
       interceptors: [...(grpc.interceptors ?? []), this.calls.interceptor],
     })

@@ -4,7 +4,7 @@ import { status as Status, type ServerInterceptingCallInterface } from '@grpc/gr
 import { ServeError } from '../../../common/errors.ts'
 import { NO_ROOM, type CallError, type ToCallError } from './call-error.ts'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
-import type { ByteBudget } from './byte-budget.ts'
+import type { Lease } from '../admission/budget.ts'
 import type { CallTraffic } from './caller-check.ts'
 import { closeWhenSent } from './close-when-sent.ts'
 import type { Connection } from './connection.ts'
@@ -93,7 +93,7 @@ export class RequestReader implements Limited {
   readonly #rpc: ReaderRpc
   readonly #limits: ReaderLimits
   readonly #connection: Connection
-  readonly #budget: ByteBudget
+  readonly #budget: Lease
   readonly #encoding: unknown
   /** Bytes of the budget for the call itself. */
   readonly #callBytes: number
@@ -128,7 +128,7 @@ export class RequestReader implements Limited {
     this.#rpc = rpc
     this.#limits = limits
     this.#connection = connection
-    this.#budget = connection.budget
+    this.#budget = connection.requests
     this.#callBytes = this.#taken = callBytes
     this.#push = stream.push
     const read = stream as ReadStream
@@ -156,11 +156,11 @@ export class RequestReader implements Limited {
     const more = this.#stream.writableLength + bytes - this.#unsent
     if (more < COUNTED_BYTES) return written
     this.#unsent += more
-    this.#connection.unread?.add(more)
+    this.#connection.leavesUnread(more)
     // Node calls back for each write, also of a stream that breaks.
     return (error) => {
       this.#unsent -= more
-      this.#connection.unread?.add(-more)
+      this.#connection.answers.give(more)
       written(error)
     }
   }
@@ -195,7 +195,7 @@ export class RequestReader implements Limited {
       limit.begin(this)
       return
     }
-    const details = `The request was not complete after ${limit.ms / 1_000} s (${limit.key})`
+    const details = `The request was not complete after ${limit.ms / 1_000} s`
     this.fail({ code: Status.DEADLINE_EXCEEDED, details })
   }
 
@@ -368,7 +368,7 @@ export class RequestReader implements Limited {
 
   #charge(bytes: number): boolean {
     if (bytes === 0) return true
-    if (this.#budget.take(bytes)) {
+    if (this.#budget.take(bytes) === undefined) {
       this.#taken += bytes
       return true
     }

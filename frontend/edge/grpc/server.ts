@@ -6,15 +6,14 @@ import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { Refusals } from '../../observe/metrics/refusals.ts'
 import type { Tracing } from '../../observe/traces/tracing.ts'
-import type { CutWarnings } from '../admission/cut-warnings.ts'
-import type { HeldBytes } from '../held-bytes.ts'
+import type { ClientAdmission } from '../admission/admission.ts'
 import type { ConnectionPool } from '../admission/connection-pool.ts'
 import { commonError, type GrpcLog } from './call-error.ts'
 import { loadService } from './definitions.ts'
 import { eagerCalls } from './eager-call.ts'
 import { HealthService } from './health.ts'
 import { GrpcListener, type BoundAddress, type GrpcTls } from './listener.ts'
-import type { GrpcLimits } from './limits.ts'
+import { type GrpcLimits, type GrpcTimes, TIMES } from './limits.ts'
 import { reflectionService } from './reflection.ts'
 import type { GrpcService, ServiceFacts } from './service.ts'
 
@@ -57,10 +56,9 @@ export interface ListenersDeps {
   readonly refusals?: Pick<Refusals, 'count'>
   /** Undefined: tracing is off. */
   readonly tracing?: Tracing
-  /** Undefined: nothing bounds what clients leave unread. */
-  readonly unread?: HeldBytes
-  /** Undefined: nobody is told why connections are closed. */
-  readonly cuts?: CutWarnings
+  readonly admission: ClientAdmission
+  /** Default: TIMES. */
+  readonly times?: GrpcTimes
 }
 
 /**
@@ -116,7 +114,7 @@ export class GrpcServers<Kind extends string = string> {
   }
 
   #create(plan: ListenerPlan, deps: ListenersDeps): GrpcListener {
-    const { authorizer, limits, accessLog, audit, limiter, refusals, tracing, unread, cuts } = deps
+    const { authorizer, limits, accessLog, audit, limiter, refusals, tracing, admission } = deps
     const { name, setting, services } = plan
     const eager = services.filter(({ eager }) => eager).map(({ definition }) => definition.name)
     return new GrpcListener({
@@ -131,8 +129,8 @@ export class GrpcServers<Kind extends string = string> {
       limiter,
       refusals,
       tracing,
-      unread,
-      cuts,
+      admission,
+      times: deps.times ?? TIMES,
       grpc: {
         'grpc.max_receive_message_length': limits.maxRequestSize,
         'grpc.max_send_message_length': -1,

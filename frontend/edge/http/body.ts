@@ -65,8 +65,8 @@ const FROM_CURL =
 /**
  * Reads a body of at most max_request_size bytes; first sends `100 Continue` if the client waits for it.
  * Chunks are joined as they arrive, so many small chunks need no more memory than a large one. Fails with
- * PAYLOAD_TOO_LARGE, INVALID_ARGUMENT, or QUEUE_FULL when the bodies of all connections together go beyond
- * max_unfinished_bytes. `done` is never called if the client disconnects.
+ * PAYLOAD_TOO_LARGE, INVALID_ARGUMENT, or QUEUE_FULL when its address has half of
+ * max_unfinished_bytes already, or all are taken. `done` is never called if the client disconnects.
  */
 export function readBody(exchange: Exchange, done: BodyCallback): void {
   const { req, res } = exchange
@@ -104,19 +104,12 @@ class BodyReader implements BodyTaker {
       this.#finish(new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size'))
       return false
     }
-    if (this.#exchange.req.bodyBytes < this.#expected) this.#wait()
-    return !this.#isOver
-  }
-
-  /** A body that comes at once, as most do, is never counted. */
-  #wait(): void {
-    const { state, connection } = this.#exchange
-    if (state.unfinished !== undefined)
-      connection.holdsBody(state.unfinished, this.#body.capacity, this.#refuse)
-  }
-
-  readonly #refuse = (): void => {
+    const { req, state, connection } = this.#exchange
+    // A body that comes at once, as most do, is never counted.
+    if (req.bodyBytes >= this.#expected || connection.holdsBody(state.admission, this.#body.capacity))
+      return true
     this.#finish(queueFull('Too many bytes of unfinished requests wait (max_unfinished_bytes)'))
+    return false
   }
 
   end(): void {
@@ -124,8 +117,6 @@ class BodyReader implements BodyTaker {
   }
 
   #finish(error: ServeError | undefined): void {
-    // A body that was refused for the sake of others may still come to its end.
-    if (this.#isOver) return
     const exchange = this.#exchange
     this.#isOver = true
     exchange.connection.bodyEnded()

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { CheckedConnection } from './page-check.ts'
 import type { ClientAdmission } from '../admission/admission.ts'
-import type { HeldBytes, HeldByConnection } from '../held-bytes.ts'
+import type { Lease } from '../admission/budget.ts'
 import { Pipeline } from './pipeline.ts'
 
 /** Milliseconds that a finished response may stay unread. */
@@ -10,12 +10,6 @@ export const UNREAD_LIMIT_MS = 60_000
 /** An unfinished reply that must learn when its client disconnects. */
 export interface LiveReply {
   clientLeft(): void
-}
-
-/** What bounds the answers that clients leave unread, and who is told; see RestState. */
-interface UnreadBounds {
-  readonly unread?: HeldBytes
-  readonly admission: ClientAdmission
 }
 
 /** What the server tracks of a client's connection besides Node. */
@@ -29,10 +23,10 @@ export class Connection implements CheckedConnection {
   #live: LiveReply | undefined
   #peer: string | undefined
   #pipeline: Pipeline | undefined
-  #unread: HeldByConnection | undefined
-  #body: HeldByConnection | undefined
-  /** Answers the request whose body is counted; it is not read to its end. */
-  #refuseBody: (() => void) | undefined
+  /** Bytes of answers that wait for the client. */
+  #unread: Lease | undefined
+  /** Bytes of a body that has not come to its end. */
+  #body: Lease | undefined
 
   constructor(socket: Socket) {
     this.#socket = socket
@@ -61,51 +55,31 @@ export class Connection implements CheckedConnection {
   }
 
   /** What waits in its socket, once that is full, counts until the client has read it. */
-  leavesUnread({ unread, admission }: UnreadBounds): void {
-    if (unread === undefined) return
-    if (this.#unread === undefined) {
-      const socket = this.#socket
-      this.#unread = unread.open(this.address, () => {
-        admission.cuts.tell('unread', socket)
-        socket.destroy()
-      })
-      socket.on('drain', this.#count).on('close', this.#count)
-    }
-    this.#count()
-  }
-
-  readonly #count = (): void => {
+  leavesUnread({ answers, cuts }: ClientAdmission): void {
     const socket = this.#socket
-    const unread = this.#unread
-    if (unread === undefined) return
-    const bytes = !socket.destroyed && socket.writableNeedDrain ? socket.writableLength : 0
-    if (bytes > 0) {
-      unread.add(bytes - unread.bytes)
-      return
+    if (socket.destroyed || !socket.writableNeedDrain) return
+    const lease = (this.#unread ??= answers.lease(this.address))
+    if (lease.held === 0) socket.once('drain', () => lease.give(lease.held))
+    const more = socket.writableLength - lease.held
+    if (more <= 0) lease.give(-more)
+    else if (lease.take(more) !== undefined) {
+      cuts.tell('unread', socket)
+      socket.destroy()
     }
-    unread.close()
-    this.#unread = undefined
-    socket.off('drain', this.#count).off('close', this.#count)
   }
 
   /**
-   * What a body holds that has not come to its end counts until then. One entry for all bodies of the
-   * connection.
+   * What a body holds that has not come to its end counts until then.
    * @param bytes that it holds now
-   * @param refuse is called when others need the room; the body counts no more then
+   * @returns false if there is no room for it
    */
-  holdsBody(bodies: HeldBytes, bytes: number, refuse: () => void): void {
-    this.#refuseBody = refuse
-    this.#body ??= bodies.open(this.address, () => {
-      this.#body = undefined
-      this.#refuseBody!()
-    })
-    this.#body.add(bytes - this.#body.bytes)
+  holdsBody({ requests }: ClientAdmission, bytes: number): boolean {
+    const lease = (this.#body ??= requests.lease(this.address))
+    return lease.take(bytes - lease.held) === undefined
   }
 
   bodyEnded(): void {
-    this.#refuseBody = undefined
-    this.#body?.add(-this.#body.bytes)
+    this.#body?.give(this.#body.held)
   }
 
   /** Whether a reply is under way. */
@@ -125,7 +99,10 @@ export class Connection implements CheckedConnection {
   }
 
   #leave(): void {
-    this.#body?.close()
+    if (this.#socket.destroyed) {
+      this.#body?.close()
+      this.#unread?.close()
+    }
     const reply = this.#live
     if (reply === undefined) return
     this.#live = undefined

@@ -190,13 +190,13 @@ export class HttpReply implements LiveReply {
     const { req, state, connection } = this.exchange
     if (!req.socket.writableNeedDrain) return
     req.socket.setTimeout(UNREAD_LIMIT_MS)
-    connection.leavesUnread(state)
+    connection.leavesUnread(state.admission)
   }
 
   /** A stream waits for its client. */
   #full(): void {
     const { res, state, connection } = this.exchange
-    if (res.writableLength >= COUNTED_BYTES) connection.leavesUnread(state)
+    if (res.writableLength >= COUNTED_BYTES) connection.leavesUnread(state.admission)
   }
 }
 

@@ -12,7 +12,6 @@ import type { EventOperations } from '../../watch/viewers.ts'
 import { type Operations, permitted } from '../permitted.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { ClientAdmission } from '../admission/admission.ts'
-import type { HeldBytes } from '../held-bytes.ts'
 import type { BareAnswer } from './bare-answer.ts'
 import { Cors, type CorsSettings } from './cors.ts'
 import type { Exchange } from './exchange.ts'
@@ -37,10 +36,6 @@ export interface RestDeps extends Operations {
   limiter?: RateLimiter
   /** Undefined if tracing is off. */
   tracing?: Tracing
-  /** Undefined if nothing bounds what clients leave unread. */
-  unread?: HeldBytes
-  /** Undefined if nothing bounds what bodies hold that are not complete. */
-  unfinished?: HeldBytes
   admission: ClientAdmission
 }
 

@@ -17,7 +17,7 @@ describe('the log says why connections are closed', () => {
     const { cuts, lines } = rig()
     cuts.tell('unread', client)
     expect(lines).toEqual([
-      expect.stringMatching(/^The connection of .* was closed: .* max_unread_bytes.*; raise it if /),
+      expect.stringMatching(/^The connection of .* was closed: too many bytes of answers .*; raise it if /),
     ])
     expect(lines[0]).toContain(`of ${name} was`)
   })

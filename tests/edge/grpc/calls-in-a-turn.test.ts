@@ -2,8 +2,8 @@ import { EventEmitter } from 'node:events'
 import type { Http2Session } from 'node:http2'
 import { setImmediate } from 'node:timers/promises'
 import { beforeEach, expect, test } from '@jest/globals'
-import { ByteBudget } from '../../../frontend/edge/grpc/byte-budget.ts'
 import { Connection } from '../../../frontend/edge/grpc/connection.ts'
+import { testAdmission } from '../../support/admission.ts'
 import { TimeLimit } from '../../../frontend/jobs/time-limit.ts'
 
 /** A session that can only be ended. */
@@ -18,8 +18,7 @@ class Session extends EventEmitter {
 function open(): { session: Session; connection: Connection } {
   const session = new Session()
   const idle = new TimeLimit(1_000, 'REQUEST_TIMEOUT', 'it was idle', 'a key')
-  const budget = new ByteBudget(1_000, new ByteBudget(1_000))
-  return { session, connection: new Connection(session as unknown as Http2Session, budget, idle) }
+  return { session, connection: new Connection(session as unknown as Http2Session, idle, testAdmission()) }
 }
 
 // A turn of its own for each test.

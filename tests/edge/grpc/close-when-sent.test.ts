@@ -1,4 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { testAdmission } from '../../support/admission.ts'
 import { existsSync, readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
@@ -43,7 +44,7 @@ beforeEach(async () => {
   const authorizer = new FakeAuthorizer()
   models.works.length = 0
   models.onWork = () => undefined
-  servers = createGrpcServers({ models, workflows, authorizer, settings, log })
+  servers = createGrpcServers({ admission: testAdmission(), models, workflows, authorizer, settings, log })
   raw = new RawHttp2((await servers.listen()).get('open-inference')!.port)
   await raw.ready()
   await raw.ping()

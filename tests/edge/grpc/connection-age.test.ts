@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect, type ClientHttp2Session } from 'node:http2'
 import { afterEach, expect, test } from '@jest/globals'
 import { status as Status } from '@grpc/grpc-js'
+import { TIMES } from '../../../frontend/edge/grpc/limits.ts'
 import { readAll } from '../../support/grpc-clients.ts'
 import { RawClient, readBytes } from './raw-client.ts'
 import { REQUEST, startGrpc, streamWith, type RunningGrpc } from './start-grpc.ts'
@@ -62,7 +63,7 @@ test('a running call may end within the grace, and is broken after it', async ()
 })
 
 test('a connection is told to go when it has had no call for a while; open calls keep it', async () => {
-  grpc = await startGrpc({ grpcMaxConnectionIdle: 0.1 })
+  grpc = await startGrpc({}, { times: { ...TIMES, idleMs: 100 } })
   const [idle, busy] = [new RawClient(grpc.port), new RawClient(grpc.port)]
   raws.push(idle, busy)
   const first = grpc.models.nextWork()

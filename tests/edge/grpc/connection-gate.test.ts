@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { Http2Server, Http2Session } from 'node:http2'
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { ConnectionGate } from '../../../frontend/edge/grpc/connection-gate.ts'
-import { ByteBudget } from '../../../frontend/edge/grpc/byte-budget.ts'
+import { testAdmission } from '../../support/admission.ts'
 import { Connection } from '../../../frontend/edge/grpc/connection.ts'
 import { FAREWELL_MS, FIRST_CALL_MS } from '../../../frontend/edge/grpc/limits.ts'
 import { TimeLimit } from '../../../frontend/jobs/time-limit.ts'
@@ -35,7 +35,7 @@ function listener(): {
   /** The connection speaks HTTP/2. The function says how often it was told to go. */
   greet: (socket: FakeSocket) => () => number
 } {
-  const gate = new ConnectionGate()
+  const gate = new ConnectionGate(undefined, testAdmission().cuts)
   const server = new EventEmitter()
   gate.guard(server as unknown as Http2Server)
   let port = 1
@@ -101,8 +101,8 @@ describe('a connection that is told to go', () => {
       close: () => told.push('close'),
       destroy: () => told.push('destroy'),
     })
-    const limit = new TimeLimit(100, 'REQUEST_TIMEOUT', 'idle', 'grpc_max_connection_idle')
-    const connection = new Connection(session as unknown as Http2Session, new ByteBudget(1, undefined), limit)
+    const limit = new TimeLimit(100, 'REQUEST_TIMEOUT', 'idle', '')
+    const connection = new Connection(session as unknown as Http2Session, limit, testAdmission())
     connection.callOpened(0)
     connection.callClosed()
     jest.advanceTimersByTime(100)

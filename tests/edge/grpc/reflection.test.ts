@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import { testAdmission } from '../../support/admission.ts'
 import { loadFileDescriptorSetFromObject } from '@grpc/proto-loader'
 import { Server, status as Status } from '@grpc/grpc-js'
 import type { Message } from '../../support/grpc-clients.ts'
@@ -97,6 +98,7 @@ describe('server reflection, without a token', () => {
   test('tells every rpc that was added to a listener, and no other', async () => {
     const adding = jest.spyOn(Server.prototype, 'addService')
     const servers = createGrpcServers({
+      admission: testAdmission(),
       models: grpc.models,
       workflows: grpc.workflows,
       authorizer: grpc.authorizer,

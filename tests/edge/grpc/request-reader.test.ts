@@ -4,6 +4,9 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import type { GrpcListenerKind } from '../../../frontend/dialects/grpc-dialect.ts'
 import { createGrpcServers } from '../../../frontend/dialects/grpc-servers.ts'
 import type { GrpcServers } from '../../../frontend/edge/grpc/server.ts'
+import type { ClientAdmission } from '../../../frontend/edge/admission/admission.ts'
+import { TIMES } from '../../../frontend/edge/grpc/limits.ts'
+import { testAdmission } from '../../support/admission.ts'
 import { FakeWorkflows } from '../../support/fake-workflows.ts'
 import { grpcMessage, RawHttp2 } from '../../support/raw-http2.ts'
 import { FakeModels } from './fake-models.ts'
@@ -20,15 +23,19 @@ const ANSWER = JSON.stringify({ id: 'r', model_name: 'echo', model_version: '1.0
 let models: FakeModels
 let servers: GrpcServers<GrpcListenerKind>
 let raw: RawHttp2
+let admission: ClientAdmission
 
 beforeEach(async () => {
   models = new FakeModels()
   models.onWork = () => undefined
+  admission = testAdmission()
   servers = createGrpcServers({
     models,
     workflows: new FakeWorkflows(),
     authorizer: new FakeAuthorizer(),
-    settings: { ...SETTINGS, openInferenceGrpcPort: 0, grpcMessageTimeout: 0.2 },
+    settings: { ...SETTINGS, openInferenceGrpcPort: 0 },
+    admission,
+    times: { ...TIMES, messageMs: 200 },
     log: { debug: () => undefined, error: () => undefined },
   })
   raw = new RawHttp2((await servers.listen()).get('open-inference')!.port)
@@ -42,7 +49,7 @@ afterEach(async () => {
 
 /** Memory that the server counts, of calls and of messages that nobody has read. */
 function waiting(): number {
-  return servers.listener('open-inference').calls.waitingBytes
+  return admission.requests.held
 }
 
 async function until(condition: () => boolean): Promise<void> {
@@ -117,7 +124,7 @@ test('the handler of a unary call may take longer than its message may', async (
   raw.data(id, MESSAGE)
   raw.endStream(id)
   await until(() => models.works.length === 1)
-  // Five times grpcMessageTimeout.
+  // Five times the limit of a message.
   await new Promise((resolve) => setTimeout(resolve, 1_000))
   expect(raw.ended.has(id)).toBe(false)
 })

@@ -1,4 +1,5 @@
 import { createServer, type AddressInfo } from 'node:net'
+import { testAdmission } from '../../support/admission.ts'
 import { once } from 'node:events'
 import { describe, expect, test } from '@jest/globals'
 import { status as Status } from '@grpc/grpc-js'
@@ -27,7 +28,7 @@ function servers(settings: Partial<typeof SETTINGS>) {
     authorizer: new FakeAuthorizer(),
     log,
   }
-  return createGrpcServers({ ...deps, settings: { ...SETTINGS, ...settings } })
+  return createGrpcServers({ admission: testAdmission(), ...deps, settings: { ...SETTINGS, ...settings } })
 }
 
 const listenError = (settings: Partial<typeof SETTINGS>): Promise<unknown> =>

@@ -17,6 +17,8 @@ import {
   type GrpcStream,
 } from '../../support/grpc-clients.ts'
 import { FakeWorkflows } from '../../support/fake-workflows.ts'
+import { Budget } from '../../../frontend/edge/admission/budget.ts'
+import { testAdmission } from '../../support/admission.ts'
 import { FakeModels } from './fake-models.ts'
 
 /** Long enough for a call to reach the server on a busy machine. */
@@ -35,12 +37,6 @@ export const SETTINGS: GrpcSettings = {
   grpcManagementMaxConnectionAgeMs: undefined,
   grpcManagementMaxConnectionAgeGraceMs: undefined,
   grpcMaxConcurrentStreams: 256,
-  grpcMaxMetadataSize: 16_384,
-  grpcMaxConnectionBytes: 67_108_864,
-  grpcMaxWaitingBytes: 268_435_456,
-  grpcMaxDecompressionRatio: 100,
-  grpcMessageTimeout: 60,
-  grpcMaxConnectionIdle: 3600,
   maxRequestSize: 1_000_000,
   maxRequestElements: 250_000,
   maxResponseSize: 1_000_000,
@@ -79,6 +75,8 @@ export class RunningGrpc {
   /** All listeners, those of Open Inference too where `settings` open them. */
   readonly bound: ReadonlyMap<GrpcListenerKind, { readonly port: number }>
   readonly logged: string[]
+  /** Bytes of requests that clients hold. */
+  readonly requests: Budget
 
   constructor(init: Omit<RunningGrpc, 'inference' | 'management' | 'close'>) {
     this.models = init.models
@@ -89,6 +87,7 @@ export class RunningGrpc {
     this.managementPort = init.managementPort
     this.bound = init.bound
     this.logged = init.logged
+    this.requests = init.requests
     this.inference = inferenceClient(init.port)
     this.management = managementClient(init.managementPort)
   }
@@ -100,16 +99,23 @@ export class RunningGrpc {
   }
 }
 
+type MoreDeps = Partial<Pick<GrpcServersDeps, 'authorizer' | 'limiter' | 'audit' | 'accessLog' | 'times'>> & {
+  /** What all clients may hold; one address has half. */
+  requestBytes?: number
+}
+
 export async function startGrpc(
   settings: Partial<GrpcSettings> = {},
-  more: Partial<Pick<GrpcServersDeps, 'authorizer' | 'limiter' | 'audit' | 'accessLog'>> = {},
+  { requestBytes, ...more }: MoreDeps = {},
 ): Promise<RunningGrpc> {
   const models = new FakeModels()
   const workflows = new FakeWorkflows()
   const authorizer = new FakeAuthorizer()
   const logged: string[] = []
   const log = { debug: () => undefined, error: (_: object, message: string) => void logged.push(message) }
+  const admission = testAdmission(requestBytes === undefined ? {} : { requests: new Budget(requestBytes) })
   const servers = createGrpcServers({
+    admission,
     models,
     workflows,
     authorizer,
@@ -124,6 +130,7 @@ export async function startGrpc(
     authorizer,
     servers,
     logged,
+    requests: admission.requests,
     port: bound.get('inference')!.port,
     managementPort: bound.get('management')!.port,
     bound,

@@ -1,4 +1,5 @@
 import { Client, credentials, status as Status } from '@grpc/grpc-js'
+import { testAdmission } from '../../support/admission.ts'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { GrpcListenerKind } from '../../../frontend/dialects/grpc-dialect.ts'
 import { createGrpcServers } from '../../../frontend/dialects/grpc-servers.ts'
@@ -14,6 +15,7 @@ let ports: ReadonlyMap<GrpcListenerKind, { port: number }>
 beforeEach(async () => {
   models = new FakeModels()
   servers = createGrpcServers({
+    admission: testAdmission(),
     models,
     workflows: new FakeWorkflows(),
     authorizer: new FakeAuthorizer(),

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
-import { HeldBytes } from '../../../frontend/edge/held-bytes.ts'
+import { Budget } from '../../../frontend/edge/admission/budget.ts'
 import { parseForm } from '../../../frontend/edge/http/form.ts'
 import { parseMultipart } from '../../../frontend/edge/http/multipart.ts'
 import type { InputPart, Job } from '../../../frontend/jobs/job.ts'
@@ -402,46 +402,43 @@ describe('any multipart body', () => {
   })
 })
 
-test('when bodies together hold more than they may, the one that has waited with most is refused', async () => {
-  const unfinished = new HeldBytes(10)
-  const rig = await startKeeper({ unfinished })
+test('when bodies together hold more than they may, the newest is refused', async () => {
+  const requests = new Budget(20)
+  const rig = await startKeeper({ admission: { requests } })
   const send = (body: string): Wire => {
     const wire = new Wire(rig.listener.port)
     wire.send(`POST /predictions/m HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n${body}`)
     return wire
   }
   const first = send('1234567')
-  while (unfinished.bytes < 7) await new Promise((resolve) => setImmediate(resolve))
+  while (requests.held < 7) await new Promise((resolve) => setImmediate(resolve))
   const second = send('1234')
-  await first.until('max_unfinished_bytes')
-  expect([first.received.slice(9, 12), unfinished.bytes]).toEqual(['503', 4])
-  second.send('5678')
-  await second.until('ok')
-  expect(unfinished.bytes).toBe(0)
+  await second.until('max_unfinished_bytes')
+  expect([second.received.slice(9, 12), requests.held]).toEqual(['503', 7])
+  first.send('8')
+  await first.until('ok')
+  expect(requests.held).toBe(0)
   // The same connection.
-  second.send('POST /predictions/m HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n123')
-  while (unfinished.bytes < 3) await new Promise((resolve) => setImmediate(resolve))
-  second.socket.destroy()
-  while (unfinished.bytes > 0) await new Promise((resolve) => setImmediate(resolve))
+  first.send('POST /predictions/m HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n123')
+  while (requests.held < 3) await new Promise((resolve) => setImmediate(resolve))
+  first.socket.destroy()
+  while (requests.held > 0) await new Promise((resolve) => setImmediate(resolve))
 })
 
-test('a body that was refused for others does not reach the model when it comes to its end', async () => {
-  const unfinished = new HeldBytes(10)
-  const rig = await startRig(createInferenceApp, { unfinished })
+test('a body that was refused does not reach the model when it comes to its end', async () => {
+  const requests = new Budget(20)
+  const rig = await startRig(createInferenceApp, { admission: { requests } })
   const held: Job[] = []
   rig.models.onJob = (job) => void held.push(job)
-  const answer = (job: Job): boolean => job.respond({ status: 200, headers: {}, body: bytes('ok') })
   const wire = new Wire(rig.listener.port)
   // It waits behind another, so that some of its body has come before it is read.
   const ahead = 'POST /predictions/m HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n'
   const chunked =
-    'POST /predictions/m HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nabcdef\r\n'
+    'POST /predictions/m HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nb\r\nabcdefghijk\r\n'
   wire.send(ahead + chunked)
   while (held.length < 1) await new Promise((resolve) => setImmediate(resolve))
-  for (const job of held) answer(job)
-  while (unfinished.bytes < 6) await new Promise((resolve) => setImmediate(resolve))
-  const other = new Wire(rig.listener.port)
-  other.send('POST /predictions/m HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n12345')
+  rig.models.start(held[0]!)
+  held[0]!.respond({ status: 200, headers: {}, body: bytes('ok') })
   await wire.until('max_unfinished_bytes')
   wire.send('0\r\n\r\n')
   if (!wire.socket.closed) await once(wire.socket, 'close')

@@ -48,7 +48,7 @@ export interface RigOptions {
   metricsRequireToken?: boolean
   audit?: RestDeps['audit']
   limiter?: RestDeps['limiter']
-  unfinished?: RestDeps['unfinished']
+  admission?: Partial<RestDeps['admission']>
   /** In the place of `tokens`. */
   authorizer?: RestDeps['authorizer']
 }
@@ -84,8 +84,7 @@ export async function startRig(
   const deps: RestDeps = {
     audit: options.audit,
     limiter: options.limiter,
-    unfinished: options.unfinished,
-    admission: testAdmission(),
+    admission: testAdmission(options.admission),
     models,
     workflows,
     configuration: () => [],
