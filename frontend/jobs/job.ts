@@ -94,6 +94,18 @@ export type JobOutcome = Outcome
 /** Why a job with running work was given up. */
 export type AbandonReason = 'client left' | 'deadline' | 'timeout' | 'shutdown' | 'failed' | 'operator'
 
+/** The model version or workflow that a job is for. */
+export interface JobOwner {
+  /** Absent: a workflow. */
+  readonly version?: string
+  /** Whether a request may be repeated after it has begun. Default false. */
+  readonly idempotent?: boolean
+  /** Records the gaps between items, in seconds. */
+  readonly gaps?: Distribution
+  /** Called once, when the job ends. */
+  ended(job: Job): void
+}
+
 /** The current holder of a job: first the queue, then a worker. */
 export interface JobHolder {
   /** The job has ended but its work has not: the holder drops or stops it. */
@@ -146,8 +158,6 @@ export class Job implements Limited, Budgeted {
   span: JobSpan | undefined
   /** Whether the response is a stream. */
   streaming = false
-  /** The model version that has it; undefined: a workflow, or none yet. */
-  version: string | undefined
   /** Responses that went to the client, and their bytes. */
   items = 0
   bytes = 0
@@ -155,18 +165,12 @@ export class Job implements Limited, Budgeted {
   lastGap: number | undefined
   /** Whether the client's connection is full, so that the handler is held back. */
   isHeldBack = false
-  /** The version, where weights chose it: the client is told. */
-  servedBy: string | undefined
-  /** Whether its model says that a request may be repeated after it has begun. */
-  idempotent = false
-  /** Records the gaps between items, in seconds. */
-  gaps: Distribution | undefined
-  /** Called once, when the job ends. */
-  onEnd: ((job: Job) => void) | undefined
-
   budget: InputBudget | undefined
   heldBytes = 0
   readonly #sink: ReplySink
+  #owner: JobOwner | undefined
+  /** The version that weights chose. */
+  #servedBy: string | undefined
   #state: JobState = 'created'
   #holder = NO_HOLDER
   #limits: JobLimits | undefined
@@ -183,6 +187,11 @@ export class Job implements Limited, Budgeted {
     return this.#state
   }
 
+  /** The model version that has it; undefined: a workflow, or none yet. */
+  get version(): string | undefined {
+    return this.#owner?.version
+  }
+
   get ended(): boolean {
     return this.#state === 'ended'
   }
@@ -193,6 +202,17 @@ export class Job implements Limited, Budgeted {
    */
   get lastSign(): number {
     return this.firstResponseAt === undefined ? (this.startedAt ?? this.createdAt) : this.#lastResponse
+  }
+
+  /** Weights chose this version: the client is told. */
+  routed(version: string): void {
+    this.#servedBy = version
+    this.request.sender?.servedBy?.(version)
+  }
+
+  /** Undefined: nobody hears of its end any more. */
+  ownedBy(owner: JobOwner | undefined): void {
+    this.#owner = owner
   }
 
   /** A queue has accepted the job. */
@@ -277,13 +297,13 @@ export class Job implements Limited, Budgeted {
 
   #follows(now: number): void {
     this.lastGap = now - this.#lastResponse
-    this.gaps?.observe(this.lastGap / 1000)
+    this.#owner?.gaps?.observe(this.lastGap / 1000)
   }
 
   #begin(response: JobResponse, now: number): void {
     this.firstResponseAt = now
-    if (this.servedBy !== undefined)
-      response.headers = { ...response.headers, [VERSION_HEADER]: this.servedBy }
+    if (this.#servedBy !== undefined)
+      response.headers = { ...response.headers, [VERSION_HEADER]: this.#servedBy }
   }
 
   /** Ends the stream; its last item came before. */
@@ -340,7 +360,8 @@ export class Job implements Limited, Budgeted {
 
   /** Tells the client whether the handler may have begun: dialects choose their codes by it. */
   #refuse(error: ServeError): void {
-    this.#sink.fail(this.startedAt === undefined || this.idempotent ? error : error.asBegun())
+    const isRepeatable = this.startedAt === undefined || this.#owner?.idempotent === true
+    this.#sink.fail(isRepeatable ? error : error.asBegun())
   }
 
   /** The client disconnected or its deadline passed: there is no response, and the work is stopped. */
@@ -402,6 +423,6 @@ export class Job implements Limited, Budgeted {
     this.outcome = outcome
     this.endedAt = now
     this.#endLimits()
-    this.onEnd?.(this)
+    this.#owner?.ended(this)
   }
 }

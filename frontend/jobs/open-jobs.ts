@@ -1,6 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
 import { startTimer } from '../../common/timer.ts'
-import type { Job } from './job.ts'
+import type { Job, JobOwner } from './job.ts'
 import type { JobIndex } from './job-index.ts'
 
 const SHUTTING_DOWN = new ServeError('SHUTTING_DOWN', 'The server is shutting down')
@@ -17,21 +17,33 @@ export interface CutJobs {
  */
 export class OpenJobs {
   readonly #index: JobIndex
-  readonly #ended: (job: Job) => void
-  readonly #jobs: () => Iterable<Job>
-  #count = 0
+  readonly #owner: JobOwner
+  readonly #jobs = new Set<Job>()
   /** Those who wait: a model that ends may be in a server that ends. */
   readonly #whenEmpty = new Set<() => void>()
 
-  /** `ended` is called once per added job, at its end. `jobs` returns those that have not ended. */
-  constructor(index: JobIndex, ended: (job: Job) => void, jobs: () => Iterable<Job>) {
+  /** @param owner of the jobs that are added */
+  constructor(index: JobIndex, owner: JobOwner) {
     this.#index = index
-    this.#ended = ended
-    this.#jobs = jobs
+    this.#owner = {
+      ...owner,
+      ended: (job) => {
+        this.#leave(job)
+        owner.ended(job)
+        if (this.#jobs.size === 0) for (const done of this.#whenEmpty) done()
+      },
+    }
   }
 
   get size(): number {
-    return this.#count
+    return this.#jobs.size
+  }
+
+  /** performance.now() at which the first of those that run went to a worker; undefined: none runs. */
+  get runningSince(): number | undefined {
+    let first = Infinity
+    for (const { startedAt = Infinity } of this.#jobs) first = Math.min(first, startedAt)
+    return first === Infinity ? undefined : first
   }
 
   /** The number of streams that have begun. */
@@ -42,7 +54,7 @@ export class OpenJobs {
   /** How many streams have begun, and what the open jobs have answered so far. */
   progress(): { streams: number; items: number; bytes: number } {
     const sum = { streams: 0, items: 0, bytes: 0 }
-    for (const job of this.#jobs()) {
+    for (const job of this.#jobs) {
       if (job.streaming) sum.streams += 1
       sum.items += job.items
       sum.bytes += job.bytes
@@ -53,19 +65,19 @@ export class OpenJobs {
   /** Adds a job before anything is done with it. @throws ServeError of JobIndex.enter */
   add(job: Job): void {
     this.#index.enter(job)
-    this.#count += 1
-    job.onEnd = this.#end
+    this.#jobs.add(job)
+    job.ownedBy(this.#owner)
   }
 
   /** The job was rejected, so it was never open. */
   withdraw(job: Job): void {
-    job.onEnd = undefined
+    job.ownedBy(undefined)
     this.#leave(job)
   }
 
   /** Waits until all jobs have ended, for at most `graceMs`. @returns how much of it is left */
   async settled(graceMs: number): Promise<number> {
-    if (this.#count === 0 || graceMs <= 0) return graceMs
+    if (this.#jobs.size === 0 || graceMs <= 0) return graceMs
     const begun = performance.now()
     await new Promise<void>((resolve) => {
       const done = (): void => {
@@ -86,20 +98,14 @@ export class OpenJobs {
    */
   async drain(graceMs: number, reason = SHUTTING_DOWN): Promise<CutJobs> {
     await this.settled(graceMs)
-    const rest = [...this.#jobs()]
+    const rest = [...this.#jobs]
     const streams = rest.filter((job) => job.streaming).length
     for (const job of rest) job.abort(reason, 'shutdown')
     return { requests: rest.length, streams }
   }
 
-  readonly #end = (job: Job): void => {
-    this.#leave(job)
-    this.#ended(job)
-    if (this.#count === 0) for (const done of this.#whenEmpty) done()
-  }
-
   #leave(job: Job): void {
     this.#index.leave(job)
-    this.#count -= 1
+    this.#jobs.delete(job)
   }
 }

@@ -116,20 +116,21 @@ export class Model {
     this.sequenceHeaders = options.sequenceHeaders
     this.queue = createScheduler(options.name, options.settings, options.sequenceHeaders)
     this.workers = createPool(this)
-    this.#open = new OpenJobs(
-      options.jobs,
-      (job) => {
+    this.#open = new OpenJobs(options.jobs, {
+      version: this.version,
+      idempotent: this.settings.idempotent,
+      gaps: this.metrics.tally.gaps,
+      ended: (job) => {
         this.metrics.ended(job)
         job.span?.end(job)
       },
-      () => [...this.queue.jobs(), ...this.workers.jobs()],
-    )
+    })
     const { scaling } = options.settings
     this.#autoscaler = scaling && new Autoscaler(this, scaling, jobsPerBatch(options.settings))
     this.metrics.watch(() => ({
       queued: this.queue.pending,
       queuedSince: this.queue.backlog().since,
-      runningSince: oldestStart(this.workers.jobs()),
+      runningSince: this.#open.runningSince,
       open: this.#open.size,
       streams: this.#open.streams,
       workerStates: this.workers.describe().map((worker) => worker.state),
@@ -228,8 +229,6 @@ export class Model {
   /** @throws ServeError QUEUE_FULL */
   #accept(job: Job): void {
     this.#open.add(job)
-    job.version = this.version
-    job.idempotent = this.settings.idempotent
     if (this.#tracing !== undefined) job.span ??= (job.request.sender?.span ?? this.#tracing).job(job, this)
     try {
       this.queue.add(job)
@@ -303,12 +302,4 @@ export class Model {
     const least = this.#methods === undefined ? Math.max(1, minWorkers) : minWorkers
     return Math.min(maxWorkers, Math.max(least, this.workers.wanted))
   }
-}
-
-/** performance.now() at which the first of the jobs went to a worker; undefined: there is none. */
-function oldestStart(jobs: Iterable<Job>): number | undefined {
-  let oldest: number | undefined
-  for (const { startedAt } of jobs)
-    if (startedAt !== undefined && !(startedAt >= (oldest ?? Infinity))) oldest = startedAt
-  return oldest
 }

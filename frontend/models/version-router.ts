@@ -42,10 +42,7 @@ export class VersionRouter {
   submit(job: Job, caller: Caller | undefined): void {
     const model = this.choose(job.request, caller)
     const { traffic } = this.#versions
-    if (traffic !== undefined) {
-      job.servedBy = model.version
-      job.request.sender?.servedBy?.(model.version)
-    }
+    if (traffic !== undefined) job.routed(model.version)
     const counted = traffic?.of(model.version)
     if (counted !== undefined) {
       counted.requests += 1

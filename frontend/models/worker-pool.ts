@@ -1,4 +1,3 @@
-import type { Job } from '../jobs/job.ts'
 import type { ModelFailure } from './model-failure.ts'
 import type { WorkerDescription } from './operations.ts'
 
@@ -58,8 +57,6 @@ export interface WorkerPool {
    * @throws ServeError CLEANUP_TIMEOUT when workers had to be killed
    */
   stop(graceMs: number): Promise<void>
-  /** Unfinished jobs at its workers. */
-  jobs(): Job[]
   describe(): WorkerDescription[]
   /** Kills every process, synchronously. Resolves when all have ended and what they printed is read. */
   kill(): Promise<void>

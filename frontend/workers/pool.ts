@@ -1,6 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
 import type { LogLevel } from '../../protocol/messages.ts'
-import type { Job } from '../jobs/job.ts'
 import type { ModelFailure } from '../models/model-failure.ts'
 import type { Model } from '../models/model.ts'
 import type { WorkerDescription } from '../models/operations.ts'
@@ -124,10 +123,6 @@ export class Pool implements WorkerPool {
     const clean = await Promise.all(leaving.map((worker) => this.#retire(worker, graceMs)))
     if (clean.every(Boolean)) return
     throw new ServeError('CLEANUP_TIMEOUT', `Timed out while cleaning resources: ${this.#model.name}`)
-  }
-
-  jobs(): Job[] {
-    return this.#all().flatMap((worker) => worker.jobs())
   }
 
   get lastExit(): WorkerExit | undefined {

@@ -125,11 +125,6 @@ export class Worker implements JobRunner {
     return this.#state === 'ready' && this.#model.slots === 1 ? this.#requests!.room : 0
   }
 
-  /** Its jobs that have not ended. */
-  jobs(): Job[] {
-    return this.#requests?.jobs() ?? []
-  }
-
   run(jobs: readonly Job[], watcher?: RunWatcher): void {
     const from = performance.now()
     this.#requests?.run(jobs, watcher, from)

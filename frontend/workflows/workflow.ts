@@ -34,7 +34,6 @@ export class Workflow {
   readonly plan: Plan
   readonly #options: WorkflowOptions
   readonly #limits: JobLimits
-  readonly #jobs = new Set<Job>()
   readonly #open: OpenJobs
 
   constructor(options: WorkflowOptions) {
@@ -43,14 +42,10 @@ export class Workflow {
     this.url = options.url
     this.plan = options.plan
     this.#limits = jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: options.requestTimeoutMs })
-    this.#open = new OpenJobs(
-      options.jobs,
-      (job) => {
-        this.#jobs.delete(job)
-        options.metrics.ended(job)
-      },
-      () => this.#jobs,
-    )
+    this.#open = new OpenJobs(options.jobs, {
+      gaps: options.metrics.tally.gaps,
+      ended: (job) => options.metrics.ended(job),
+    })
     options.metrics.watch(() => ({
       queued: 0,
       open: this.#open.size,
@@ -63,7 +58,6 @@ export class Workflow {
   submit(job: Job): void {
     this.#options.metrics.requested(job)
     this.#open.add(job)
-    this.#jobs.add(job)
     const { parts } = job.request
     const execution = new Execution(this.plan, job)
     job.queued(execution, this.#limits)

@@ -27,11 +27,7 @@ describe('the index of open jobs', () => {
   test('has every job from its entry to its end, whatever its end is', () => {
     const index = new JobIndex()
     const ended: string[] = []
-    const open = new OpenJobs(
-      index,
-      ({ request }) => ended.push(request.requestId),
-      () => [],
-    )
+    const open = new OpenJobs(index, { ended: ({ request }) => ended.push(request.requestId) })
     const jobs = ['finished', 'failed', 'cancelled', 'aborted'].map(newJob)
     for (const job of jobs) open.add(job)
     expect(jobs.map(({ request }) => index.get(request.requestId))).toEqual(jobs)
@@ -47,18 +43,11 @@ describe('the index of open jobs', () => {
 
   test('takes no second open job of an id, and the first one stays', () => {
     const index = new JobIndex()
-    const opens = [0, 1].map(
-      () =>
-        new OpenJobs(
-          index,
-          () => undefined,
-          () => [],
-        ),
-    )
+    const opens = [0, 1].map(() => new OpenJobs(index, { ended: () => undefined }))
     const [first, second] = [newJob('a'), newJob('a')]
     opens[0]!.add(first)
     expect(() => opens[1]!.add(second)).toThrow('Request a is already open')
-    expect([index.get('a'), index.size, opens[1]!.size, second.onEnd]).toEqual([first, 1, 0, undefined])
+    expect([index.get('a'), index.size, opens[1]!.size]).toEqual([first, 1, 0])
     first.cancel()
     opens[1]!.add(second)
     expect(index.get('a')).toBe(second)
@@ -66,16 +55,15 @@ describe('the index of open jobs', () => {
 
   test('forgets a job that was refused, and a stopping model does not wait for it', async () => {
     const index = new JobIndex()
-    const open = new OpenJobs(
-      index,
-      () => undefined,
-      () => [],
-    )
+    const ended: Job[] = []
+    const open = new OpenJobs(index, { ended: (job) => ended.push(job) })
     const job = newJob('a')
     open.add(job)
     open.withdraw(job)
-    expect([index.size, open.size, job.onEnd]).toEqual([0, 0, undefined])
+    expect([index.size, open.size]).toEqual([0, 0])
     await open.drain(60_000)
+    job.cancel()
+    expect(ended).toEqual([])
   })
 
   test('has the job of each node of a workflow, every try under an id of its own', () => {
@@ -83,11 +71,7 @@ describe('the index of open jobs', () => {
     const timeouts = { queue: 0, firstResponse: 0, gap: 0, total: 0 }
     const rule = { capacity: 9, batchSize: 1, maxBatchDelay: 0, timeouts, full: 'full' }
     const queue = new JobQueue(rule)
-    const open = new OpenJobs(
-      index,
-      () => undefined,
-      () => queue.jobs(),
-    )
+    const open = new OpenJobs(index, { ended: () => undefined })
     const model = {
       name: 'w__n',
       submit: (job: Job) => {

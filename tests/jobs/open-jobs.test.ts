@@ -17,11 +17,7 @@ afterEach(() => {
 
 test('streams are the open jobs whose first item was sent', () => {
   const jobs = new Set<Job>()
-  const open = new OpenJobs(
-    new JobIndex(),
-    (job) => jobs.delete(job),
-    () => jobs,
-  )
+  const open = new OpenJobs(new JobIndex(), { ended: (job) => jobs.delete(job) })
   const [queued, running, streaming] = ['queued', 'running', 'streaming'].map((id) => {
     const { job } = testJob(id)
     open.add(job)
@@ -46,11 +42,7 @@ test('streams are the open jobs whose first item was sent', () => {
 test('who waits for the last job waits no longer than that, and leaves no timer', async () => {
   jest.useFakeTimers()
   const jobs = new Set<Job>()
-  const open = new OpenJobs(
-    new JobIndex(),
-    (job) => jobs.delete(job),
-    () => jobs,
-  )
+  const open = new OpenJobs(new JobIndex(), { ended: (job) => jobs.delete(job) })
   const { job } = testJob('last')
   open.add(job)
   jobs.add(job)

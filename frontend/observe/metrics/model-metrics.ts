@@ -1,5 +1,4 @@
 import type { MetricMessage } from '../../../protocol/messages.ts'
-import type { Distribution } from './distribution.ts'
 import type { HandlerMetrics } from './handler-metrics.ts'
 import { labelText } from './page.ts'
 import type { ServerMetrics, VersionSeries } from './server-metrics.ts'
@@ -18,8 +17,6 @@ export interface CountedJob {
   /** Responses, and their bytes. */
   readonly items: number
   readonly bytes: number
-  /** Histogram for the gaps between its responses, in seconds. */
-  gaps: Distribution | undefined
 }
 
 /** State of one model version, read for each page. */
@@ -98,7 +95,6 @@ export class ModelMetrics {
 
   /** Counts a request for this model, before it is queued, as TorchServe does. */
   requested(job: CountedJob): void {
-    job.gaps = this.tally.gaps
     this.#version(job)?.requests.record(1)
   }
 
