@@ -2,9 +2,10 @@ import { ServeError } from '../../../common/errors.ts'
 import { isObject, parseJson } from '../../../common/json.ts'
 import { embeddingsAnswer } from '../../../common/openai/embeddings.ts'
 import type { EmbeddingsRequest } from '../../../common/openai/types.ts'
-import { ByteCollector } from '../../jobs/byte-collector.ts'
-import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
+import { asBuffer } from '../../../common/tensors/bytes.ts'
 import { MAX_CHOICES } from '../../../common/openai/request.ts'
+import type { ReplyHead } from '../../jobs/reply-sink.ts'
+import { JoinedReply } from '../joined-reply.ts'
 import type { OpenAICall } from './call.ts'
 import { JobGroup } from './job-group.ts'
 import { answerJson, failReply } from './rest-reply.ts'
@@ -35,8 +36,13 @@ export function mapEmbeddings(call: OpenAICall, body: EmbeddingsRequest): void {
   if (!reply.follow(jobs)) return
   texts.forEach((text, index) => {
     if (reply.ended) return
-    const sink = new VectorSink(state.settings.maxResponseSize, failed, (vector) => done(index, vector))
-    jobs.submit([{ name: 'data', data: Buffer.from(text) }], sink)
+    const target = {
+      answer: (_head: ReplyHead, body: Uint8Array) => done(index, vectorOf(body)),
+      fail: failed,
+    }
+    const { maxResponseSize } = state.settings
+    const sink = new JoinedReply(target, maxResponseSize, () => 'The response exceeds max_response_size')
+    sink.job = jobs.submit([{ name: 'data', data: Buffer.from(text) }], sink)
   })
 }
 
@@ -50,47 +56,9 @@ function textsOf({ input }: EmbeddingsRequest): string[] {
   throw new ServeError('INVALID_ARGUMENT', 'This model accepts strings, not token ids', { param: 'input' })
 }
 
-class VectorSink implements ReplySink {
-  readonly #bytes: ByteCollector
-  readonly #failed: (error: ServeError) => void
-  readonly #done: (vector: number[]) => void
-
-  constructor(limit: number, failed: (error: ServeError) => void, done: (vector: number[]) => void) {
-    this.#bytes = new ByteCollector(limit)
-    this.#failed = failed
-    this.#done = done
-  }
-
-  whole(_head: ReplyHead, body: Uint8Array): void {
-    this.write(body, 0, body.byteLength)
-    this.close()
-  }
-
-  open(): void {
-    // The items follow.
-  }
-
-  write(chunk: Uint8Array, from: number, to: number): boolean {
-    if (!this.#bytes.add(chunk.subarray(from, to)))
-      throw new ServeError('RESPONSE_TOO_LARGE', 'The response exceeds max_response_size')
-    return true
-  }
-
-  close(): void {
-    const vector = vectorOf(this.#bytes.bytes().toString())
-    if (vector === undefined)
-      throw new ServeError('INVALID_OUTPUT', 'The response of the model must be a vector')
-    this.#done(vector)
-  }
-
-  fail(error: ServeError): void {
-    this.#failed(error)
-  }
-}
-
-function vectorOf(text: string): number[] | undefined {
-  const value = parseJson(text)
+function vectorOf(body: Uint8Array): number[] {
+  const value = parseJson(asBuffer(body).toString())
   const inner = isObject(value) && 'embedding' in value ? value['embedding'] : value
-  const isVector = Array.isArray(inner) && inner.every((n) => typeof n === 'number')
-  return isVector ? inner : undefined
+  if (Array.isArray(inner) && inner.every((n) => typeof n === 'number')) return inner
+  throw new ServeError('INVALID_OUTPUT', 'The response of the model must be a vector')
 }
