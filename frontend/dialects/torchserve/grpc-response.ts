@@ -1,3 +1,5 @@
+import protobuf from 'protobufjs/minimal.js'
+
 /** Keys of PredictionResponse { 1: prediction, 2: sequence_id, 3: status }, all length-delimited. */
 const PREDICTION = 0x0a
 const SEQUENCE_ID = 0x12
@@ -51,36 +53,26 @@ function varintBytes(value: number): number {
 
 /** Encodes `PredictionResponse { prediction, sequence_id }`; shares no memory with `prediction`. */
 export function encodeSequencePrediction(prediction: Uint8Array, sequenceId: string): Buffer {
-  return Buffer.concat([...field(PREDICTION, prediction), ...field(SEQUENCE_ID, Buffer.from(sequenceId))])
+  return message([PREDICTION, prediction], [SEQUENCE_ID, Buffer.from(sequenceId)])
 }
 
 /** Encodes `PredictionResponse { sequence_id, status }`. */
-export function encodeSequenceError(status: MessageStatus, sequenceId: string): Buffer {
-  return Buffer.concat([
-    ...field(SEQUENCE_ID, Buffer.from(sequenceId)),
-    ...field(STATUS, encodeStatus(status)),
-  ])
+export function encodeSequenceError(
+  { code, message: text, reason }: MessageStatus,
+  sequenceId: string,
+): Buffer {
+  const info = message([ERROR_REASON, Buffer.from(reason)])
+  const details = message([ANY_TYPE_URL, Buffer.from(ERROR_INFO)], [ANY_VALUE, info])
+  const status = message([STATUS_MESSAGE, Buffer.from(text)], [STATUS_DETAILS, details])
+  return message(
+    [SEQUENCE_ID, Buffer.from(sequenceId)],
+    [STATUS, Buffer.concat([Buffer.of(STATUS_CODE, code), status])],
+  )
 }
 
-function encodeStatus({ code, message, reason }: MessageStatus): Buffer {
-  const info = Buffer.concat(field(ERROR_REASON, Buffer.from(reason)))
-  const details = Buffer.concat([...field(ANY_TYPE_URL, Buffer.from(ERROR_INFO)), ...field(ANY_VALUE, info)])
-  return Buffer.concat([
-    Buffer.of(STATUS_CODE, code),
-    ...field(STATUS_MESSAGE, Buffer.from(message)),
-    ...field(STATUS_DETAILS, details),
-  ])
-}
-
-/** Proto3 leaves empty values out. */
-function field(key: number, value: Uint8Array): Uint8Array[] {
-  return value.length === 0 ? [] : [Buffer.of(key, ...varint(value.length)), value]
-}
-
-function varint(value: number): number[] {
-  const bytes: number[] = []
-  let rest = value
-  for (; rest > 0x7f; rest >>>= 7) bytes.push((rest & 0x7f) | 0x80)
-  bytes.push(rest)
-  return bytes
+/** A message of these fields. Proto3 leaves empty values out. */
+function message(...fields: [key: number, value: Uint8Array][]): Buffer {
+  const writer = protobuf.Writer.create()
+  for (const [key, value] of fields) if (value.length > 0) writer.uint32(key).bytes(value)
+  return writer.finish() as Buffer
 }
