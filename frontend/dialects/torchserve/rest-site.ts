@@ -10,9 +10,8 @@ import { listenerDescription } from './api-description/documents.ts'
 import { admission, authorization, createKoa, exchangeOf, koaHandler, methodNotAllowed } from './rest-koa.ts'
 import { managementRouter, tokenRouter } from './rest-management.ts'
 import { consolePages } from './rest-console.ts'
-import { configurationRouter } from './rest-configuration.ts'
 import { eventRouter } from './rest-events.ts'
-import { requestRouter } from './rest-requests.ts'
+import { serverRouter } from './rest-server.ts'
 import { trafficRouter } from './rest-traffic.ts'
 import { workflowRouter } from './rest-workflows.ts'
 
@@ -21,9 +20,8 @@ export const MANAGEMENT_ROUTERS = [
   trafficRouter,
   managementRouter,
   workflowRouter,
-  requestRouter,
+  serverRouter,
   eventRouter,
-  configurationRouter,
 ] as const
 
 /**

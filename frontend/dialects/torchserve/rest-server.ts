@@ -3,8 +3,8 @@ import type { RestState } from '../../edge/http/rest-state.ts'
 import { answerJson, managing } from './rest-koa.ts'
 import { queryParams } from './rest-management-params.ts'
 
-/** Open requests of the server; TorchServe has no such routes. */
-export function requestRouter(state: RestState): Router {
+/** Open requests and the effective configuration of the server; TorchServe has no such routes. */
+export function serverRouter(state: RestState): Router {
   const router = new Router()
   router.delete(
     '/requests/:request',
@@ -15,5 +15,9 @@ export function requestRouter(state: RestState): Router {
       answerJson(ctx, 200, { status: `Request ${id} was cancelled` })
     }),
   )
+  router.get('/configuration', (ctx) => {
+    queryParams(ctx).checkNames()
+    answerJson(ctx, 200, { settings: state.configuration() })
+  })
   return router
 }
