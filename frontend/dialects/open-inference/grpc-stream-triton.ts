@@ -1,20 +1,18 @@
 import { ServeError } from '../../../common/errors.ts'
-import { Job, type AbandonReason } from '../../jobs/job.ts'
+import { Job } from '../../jobs/job.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import { withModelMeant } from '../../models/not-found.ts'
 import type { AnswerFacts } from './answers.ts'
 import { StreamInferSink, type StreamTarget } from './replies.ts'
 import { logFailure } from '../../edge/grpc/call-error.ts'
-import type { DuplexCall, MessageUser } from '../../edge/grpc/stream-call.ts'
+import type { DuplexCall } from '../../edge/grpc/stream-call.ts'
+import { AnsweredStream } from '../answered-stream.ts'
 import type { GrpcCallDeps } from '../grpc-dialect.ts'
 import { callError } from './grpc-errors.ts'
 import { inferResponse } from './grpc-response.ts'
 import type { ModelInferRequest, ModelInferResponse, ParameterMap } from './grpc-messages.ts'
 import type { StreamForm } from './grpc-stream.ts'
 import { asked, callFor } from './grpc-asked.ts'
-
-/** Requests of one call that may be open at the same time. */
-const MAX_OPEN = 64
 
 /** Metadata of Triton's clients: the first error ends the stream. */
 export const GRPC_ERROR = 'triton_grpc_error'
@@ -27,16 +25,13 @@ const WANTS_EMPTY_FINAL = 'triton_enable_empty_final_response'
  * several run at a time, and the answers are told apart by their ids. A failed request is a message; the call
  * goes on, and ends with OK.
  */
-export class TritonStream implements MessageUser<ModelInferRequest> {
-  readonly #stream: DuplexCall<ModelInferRequest>
+export class TritonStream extends AnsweredStream<ModelInferRequest, TritonReply> {
   readonly #deps: GrpcCallDeps
   readonly #form: StreamForm
   readonly #failsWhole: boolean
-  readonly #open = new Set<TritonReply>()
-  #halfClosed = false
 
   constructor(stream: DuplexCall<ModelInferRequest>, deps: GrpcCallDeps, form: StreamForm) {
-    this.#stream = stream
+    super(stream)
     this.#deps = deps
     this.#form = form
     this.#failsWhole = stream.metadata.get(GRPC_ERROR).some((value) => value === 'true')
@@ -45,16 +40,16 @@ export class TritonStream implements MessageUser<ModelInferRequest> {
   message(message: ModelInferRequest): void {
     const { id = '', model_name: modelName = '', model_version: modelVersion = '' } = message
     let reply = new TritonReply(this, { id, modelName, modelVersion }, false, false)
-    this.#open.add(reply)
+    this.open.add(reply)
     try {
-      const request = asked(this.#deps, message, this.#stream.metadata)
+      const request = asked(this.#deps, message, this.call.metadata)
       const wantsFinal = message.parameters?.[WANTS_EMPTY_FINAL]?.bool_param === true
-      this.#open.delete(reply)
+      this.open.delete(reply)
       reply = new TritonReply(this, request.facts, request.raw, wantsFinal)
-      this.#open.add(reply)
-      this.#stream.countRequest()
+      this.open.add(reply)
+      this.call.countRequest()
       const own = { ...request, message: { ...message, parameters: withoutTriton(message.parameters) } }
-      const { deadline } = this.#stream
+      const { deadline } = this.call
       const { request: infer, reader } = callFor(this.#deps, own, deadline, {
         stream: true,
         raw: request.raw,
@@ -68,32 +63,17 @@ export class TritonStream implements MessageUser<ModelInferRequest> {
     this.settle()
   }
 
-  halfClosed(): void {
-    this.#halfClosed = true
-    this.settle()
-  }
-
-  drained(): void {
-    for (const reply of this.#open) reply.job?.drained()
-    this.settle()
-  }
-
-  cancel(reason: AbandonReason): void {
-    for (const reply of this.#open) reply.job?.cancel(reason)
-    this.#open.clear()
-  }
-
   /** False: the connection is full. */
   send(message: ModelInferResponse, final: boolean): boolean {
     const parameters = { ...message.parameters, [FINAL]: { bool_param: final } }
-    return this.#stream.send(this.#form.encode.triton({ infer_response: { ...message, parameters } }))
+    return this.call.send(this.#form.encode.triton({ infer_response: { ...message, parameters } }))
   }
 
   sendError(error: ServeError, facts: AnswerFacts): void {
     logFailure(this.#deps.log, 'ModelStreamInfer', error)
     const told = callError(withModelMeant(error, this.#deps.models))
     if (this.#failsWhole) {
-      this.#stream.fail(told)
+      this.call.fail(told)
       this.cancel('failed')
       return
     }
@@ -102,18 +82,7 @@ export class TritonStream implements MessageUser<ModelInferRequest> {
       error_message: told.details || error.code,
       infer_response: inferResponse(answer, false),
     }
-    this.#stream.send(this.#form.encode.triton(message))
-  }
-
-  done(reply: TritonReply): void {
-    this.#open.delete(reply)
-    this.settle()
-  }
-
-  /** Ends the call after its last reply; else reads on, or stops reading for a while. */
-  settle(): void {
-    if (this.#halfClosed && this.#open.size === 0) this.#stream.end()
-    else this.#stream.reading(!this.#stream.full && this.#open.size < MAX_OPEN)
+    this.call.send(this.#form.encode.triton(message))
   }
 }
 

@@ -1,12 +1,13 @@
 import { ServeError } from '../../../common/errors.ts'
 import { logFailure, type GrpcLog } from '../../edge/grpc/call-error.ts'
 import { replyMetadata } from '../../edge/grpc/reply-metadata.ts'
-import type { DuplexCall, MessageUser, StreamCall, StreamUser } from '../../edge/grpc/stream-call.ts'
+import type { DuplexCall, StreamCall, StreamUser } from '../../edge/grpc/stream-call.ts'
 import { type AbandonReason, Job } from '../../jobs/job.ts'
 import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
 import type { SequenceHeaders } from '../../jobs/sequence-headers.ts'
 import { withModelMeant } from '../../models/not-found.ts'
 import type { ModelOperations } from '../../models/operations.ts'
+import { AnsweredStream } from '../answered-stream.ts'
 import { inferenceError, sequenceError } from './grpc-errors.ts'
 import { sequenceIdOf, sequenceRequest, type PredictionsRequest } from './grpc-request.ts'
 import { encodePrediction, encodeSequenceError, encodeSequencePrediction } from './grpc-response.ts'
@@ -57,85 +58,46 @@ export class PredictionStream implements ReplySink, StreamUser {
   }
 }
 
-/**
- * Messages of one call that may be worked on at the same time; the next is read when one of them has been
- * answered.
- */
-const MAX_OPEN_JOBS = 64
-
 interface SequenceDeps {
   models: ModelOperations
   names: SequenceHeaders
   log: GrpcLog
 }
 
-/**
- * A call of StreamPredictions2: every message of the client is a job, every reply a message with its sequence
- * id. When the client has closed its side, the call ends with the last reply. No message is read while the
- * client does not take its replies.
- */
-export class SequenceStream implements MessageUser<PredictionsRequest> {
-  readonly #call: DuplexCall<PredictionsRequest>
+/** A call of StreamPredictions2: every reply is a message with its sequence id. */
+export class SequenceStream extends AnsweredStream<PredictionsRequest, SequenceReply> {
   readonly #deps: SequenceDeps
-  readonly #open = new Set<SequenceReply>()
-  #halfClosed = false
 
   constructor(call: DuplexCall<PredictionsRequest>, deps: SequenceDeps) {
-    this.#call = call
+    super(call)
     this.#deps = deps
     call.read(this)
   }
 
   /** False: the client's connection is full, the job hears `drained`. */
   send(message: Buffer): boolean {
-    return this.#call.send(message)
+    return this.call.send(message)
   }
 
   sendError(error: ServeError, sequenceId: string): void {
     logFailure(this.#deps.log, 'StreamPredictions2', error)
-    this.#call.send(encodeSequenceError(sequenceError(error), sequenceId))
-  }
-
-  done(reply: SequenceReply): void {
-    this.#open.delete(reply)
-    this.#settle()
+    this.call.send(encodeSequenceError(sequenceError(error), sequenceId))
   }
 
   message(message: PredictionsRequest): void {
     let sequenceId = message.sequence_id ?? ''
     try {
       sequenceId = sequenceIdOf(message, this.#deps.names)
-      this.#call.countRequest()
+      this.call.countRequest()
       const reply = new SequenceReply(this, sequenceId)
-      const job = new Job(sequenceRequest(this.#call, message, sequenceId, this.#deps.names), reply)
+      const job = new Job(sequenceRequest(this.call, message, sequenceId, this.#deps.names), reply)
       reply.job = job
       this.#deps.models.submit(job)
-      if (!job.ended) this.#open.add(reply)
+      if (!job.ended) this.open.add(reply)
     } catch (thrown) {
       this.sendError(withModelMeant(ServeError.from(thrown), this.#deps.models), sequenceId)
     }
-    this.#settle()
-  }
-
-  halfClosed(): void {
-    this.#halfClosed = true
-    this.#settle()
-  }
-
-  drained(): void {
-    for (const reply of this.#open) reply.job!.drained()
-    this.#settle()
-  }
-
-  cancel(reason: AbandonReason): void {
-    for (const reply of this.#open) reply.job!.cancel(reason)
-    this.#open.clear()
-  }
-
-  /** Ends the call after its last reply; else reads on, or stops reading for a while. */
-  #settle(): void {
-    if (this.#halfClosed && this.#open.size === 0) this.#call.end()
-    else this.#call.reading(!this.#call.full && this.#open.size < MAX_OPEN_JOBS)
+    this.settle()
   }
 }
 
