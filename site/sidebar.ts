@@ -36,6 +36,7 @@ const ORDER: readonly (readonly [string, readonly string[]])[] = [
       'tls',
       'authorization',
       'security',
+      'floods',
       'worker-wrapper',
       'trusted-archives',
       'metrics-and-logs',

@@ -28,7 +28,7 @@ export const ACCESS_KEYS = {
   ),
   maxConnections: oursOptional(
     integer(1, INT_MAX),
-    'Connections that all listeners for inference, REST and gRPC, have together; the next get 503 or are reset. One client address (IPv6: one /64 network) has at most half of them. Unset: from the limit of open files (docs/security.md).',
+    'Connections that all listeners for inference, REST and gRPC, have together; the next get 503 or are reset. One client address (IPv6: one /64 network) has at most half of them. Unset: from the limit of open files (docs/floods.md).',
   ),
   maxUnfinishedBytes: ours(
     integer(1_048_576, TEBIBYTE),
