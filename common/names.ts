@@ -19,6 +19,14 @@ export function isName(text: string): boolean {
   return NAME.test(text) && !text.includes('..') && text !== '__proto__'
 }
 
+/** The items of a comma-separated list, without blanks around them. */
+export function splitList(text: string): string[] {
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
+}
+
 /**
  * What is wrong with a name, as a whole sentence; undefined: nothing.
  * @param what it names, at the beginning of the sentence: `Model name`

@@ -1,18 +1,11 @@
 import { Command, Option } from 'commander'
 import { escapeControls } from '../common/escape-controls.ts'
+import { splitList } from '../common/names.ts'
 import { type PackResult, packModel } from './pack.ts'
 import { ownVersion } from './package-root.ts'
 import { RUNTIMES, type Runtime } from './runtime.ts'
 import { ARCHIVE_FORMATS, type ArchiveFormat } from './write-archive.ts'
 import { packWorkflow, type WorkflowArchiveOptions } from './pack-workflow.ts'
-
-/** The items of a comma-separated flag. */
-function splitList(text: string): string[] {
-  return text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '')
-}
 
 /** Prints the archive's path and notes for its user. */
 function reportPacked({ path, externals, warnings }: PackResult): void {

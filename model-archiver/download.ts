@@ -3,10 +3,12 @@ import { basename, join } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 import { isName, NAME_RULE } from '../common/names.ts'
 import { redactUrl } from '../common/redact.ts'
-import { DownloadTime, networkCause } from './download-errors.ts'
+import { startTimer } from '../common/timer.ts'
+import { networkCause } from './download-errors.ts'
 import { type GetOptions, httpGet, PrivateAddressError } from './http-get.ts'
 import { NameTaken, writeNewFile } from './new-file.ts'
 import { isS3Host, maySignFor, credentialsFrom, signS3Get } from './s3-signature.ts'
+import { calledOff } from './turns.ts'
 
 export interface DownloadLimits {
   /** Maximum size in bytes. Default 20 GiB. */
@@ -37,6 +39,7 @@ export interface DownloadOptions extends DownloadLimits {
 const MAX_REDIRECTS = 5
 const MAX_BYTES = 20 * 1024 ** 3
 const IDLE_MS = 60_000
+const TIMEOUT_MS = 3_600_000
 
 /**
  * Streams an archive into the store under the last segment of its URL. Creates the file atomically and never
@@ -48,18 +51,27 @@ const IDLE_MS = 60_000
 export async function downloadArchive(url: string, store: string, options: DownloadOptions): Promise<string> {
   const target = join(store, archiveNameOf(url))
   if (!options.isAllowed(new URL(url).href)) throw notAllowed(url)
-  const time = new DownloadTime(options, (why) => failed(url, why))
-  const { signal } = time
+  const { timeoutMs = TIMEOUT_MS, signal: stopping } = options
+  const controller = new AbortController()
+  const { signal } = controller
+  const timer = startTimer(() => {
+    controller.abort(failed(url, `it took longer than ${timeoutMs / 1000} s`))
+  }, timeoutMs)
+  const stop = (): void => controller.abort(calledOff())
+  stopping?.addEventListener('abort', stop)
+  if (stopping?.aborted === true) stop()
   const content = async (): Promise<AsyncIterable<Uint8Array>> =>
     limited(url, await request(url, options, signal), options)
   try {
     await writeNewFile(target, { content, signal })
     return target
   } catch (error) {
-    if (time.reason !== undefined || error instanceof ServeError) throw time.reason ?? error
+    if (signal.aborted) throw signal.reason as ServeError
+    if (error instanceof ServeError) throw error
     throw error instanceof NameTaken ? alreadyExists(target) : notSaved(url, error)
   } finally {
-    time.clear()
+    clearTimeout(timer)
+    stopping?.removeEventListener('abort', stop)
   }
 }
 

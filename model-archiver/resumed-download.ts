@@ -7,7 +7,7 @@ import { ServeError } from '../common/errors.ts'
 import { freeBytes, LOOK_EVERY_BYTES } from '../common/files.ts'
 import { isObject, parseJson } from '../common/json.ts'
 import { redactUrl } from '../common/redact.ts'
-import { userGet, type UserRequest } from './user-get.ts'
+import { failed, userGet, type UserRequest } from './user-get.ts'
 
 /** A download that the user of a command asked for. */
 export interface ResumedDownload extends UserRequest {
@@ -265,10 +265,6 @@ async function hashFile(path: string, bytes: number, hash: Hash): Promise<void> 
 
 async function sizeOf(path: string): Promise<number> {
   return (await stat(path).catch(() => undefined))?.size ?? 0
-}
-
-function failed(url: string, why: string): ServeError {
-  return new ServeError('DOWNLOAD_FAILED', `${redactUrl(url)} could not be downloaded: ${why}`)
 }
 
 function brokenOff(url: string, cause: Error): ServeError {

@@ -97,6 +97,7 @@ function refused(url: string, status: number, hadToken: boolean): ServeError {
   return failed(url, `the answer was ${status}${advice ?? ''}`)
 }
 
-function failed(url: string, why: string, cause?: unknown): ServeError {
+/** The error of a download for the user of a command. */
+export function failed(url: string, why: string, cause?: unknown): ServeError {
   return new ServeError('DOWNLOAD_FAILED', `${redactUrl(url)} could not be downloaded: ${why}`, { cause })
 }

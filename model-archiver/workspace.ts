@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { lstat, mkdir, symlink, writeFile } from 'node:fs/promises'
-import { existsSync, realpathSync, renameSync, rmSync } from 'node:fs'
+import { realpathSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join, sep } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 import { makeFolder } from '../common/make-folder.ts'
@@ -81,15 +81,6 @@ async function layOut(root: string, packageRoot: string, modules: readonly strin
   await makeFolder(join(place, 'node_modules'))
   await link(packageRoot, join(place, 'node_modules', 'torchserve-ts'))
   return place
-}
-
-/** The node_modules folders that Node searches from a module in `folder`, nearest first. */
-export function modulesAbove(folder: string): string[] {
-  const found: string[] = []
-  for (let at = folder; ; at = dirname(at)) {
-    if (existsSync(join(at, 'node_modules'))) found.push(join(at, 'node_modules'))
-    if (dirname(at) === at) return found
-  }
 }
 
 /** The owner of the folder could replace a model under the server. */

@@ -1,12 +1,8 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { resolve } from 'node:path'
-import { makeFolder } from '../../common/make-folder.ts'
 import { KEYS } from '../config/keys.ts'
 import { formatListenAddress } from '../config/listen-address.ts'
 import type { Entry } from '../config/properties.ts'
-import type { Settings } from '../config/settings.ts'
-import type { StartServer } from '../server-api.ts'
 import { tempDirOf } from './pid-file.ts'
 
 const MAX_PORT = 65_535
@@ -23,7 +19,7 @@ export function localEntries(
   own: Readonly<Record<string, string>>,
 ): Entry[] {
   const address = formatListenAddress({ kind: 'tcp', tls: false, host, port })
-  // Nothing is written there; the places are hidden from workers.
+  // Nothing is written there.
   const logs = tempDirOf(process.env)
   const texts: Readonly<Record<string, string>> = {
     [KEYS.logLocation.name]: logs,
@@ -61,19 +57,4 @@ async function isTaken(port: number): Promise<boolean> {
   probe.close()
   await once(probe, 'close')
   return false
-}
-
-/**
- * Loads the server's code, and leaves the working folder: a worker may not list that of the server, but often
- * it is that of the model.
- */
-export async function loadElsewhere(
-  loadServer: () => Promise<StartServer>,
-  { tempDir }: Settings,
-): Promise<StartServer> {
-  const startServer = await loadServer()
-  // A start makes it too, but later.
-  await makeFolder(resolve(tempDir))
-  process.chdir(tempDir)
-  return startServer
 }

@@ -18,7 +18,7 @@ import { fetchModel, type FetchedModel } from './fetch-model.ts'
 import { installCommand } from './install-hint.ts'
 import type { CliOptions } from './main.ts'
 import { modelCurlLines } from './model-curl-lines.ts'
-import { loadElsewhere, localEntries } from './local-serving.ts'
+import { localEntries } from './local-serving.ts'
 import { modelPlace, type ModelPlace } from './model-place.ts'
 import type { Output } from './output.ts'
 import { configOf, keysFile, longFlags, serveDefinition, type ServeFlags } from './serve-flags.ts'
@@ -41,23 +41,20 @@ export function runServe(
     const model = await prepare(program.args[0]!, flags, output)
     const loaded = await settingsFor(model, flags)
     output.err(`Loading ${basename(model.path)} ...`)
-    return serveOnConsole(
-      async () => {
-        await checkExposure(loaded.settings).catch((thrown: unknown) => {
-          const { message } = ServeError.from(thrown)
-          throw new ServeError('CONFIG', `${message}. --api-key makes clients send a key`, { cause: thrown })
-        })
-        return {
-          loaded,
-          waits: true,
-          keepsSnapshots: false,
-          claims: 'process',
-          portFlag: '--port',
-          announce: (server) => readyLines(server, flags.apiKey?.[0]),
-        }
-      },
-      () => loadElsewhere(loadServer, loaded.settings),
-    )
+    return serveOnConsole(async () => {
+      await checkExposure(loaded.settings).catch((thrown: unknown) => {
+        const { message } = ServeError.from(thrown)
+        throw new ServeError('CONFIG', `${message}. --api-key makes clients send a key`, { cause: thrown })
+      })
+      return {
+        loaded,
+        waits: true,
+        keepsSnapshots: false,
+        claims: 'process',
+        portFlag: '--port',
+        announce: (server) => readyLines(server, flags.apiKey?.[0]),
+      }
+    }, loadServer)
   })
 }
 

@@ -3,16 +3,6 @@ import { basename, join } from 'node:path'
 import type { CliFlags } from './flags.ts'
 import { parseFlags } from './flags.ts'
 
-/** What scripts beside a configuration do with TorchServe. */
-export interface StartScripts {
-  /** Flags of the starts, all together. */
-  readonly flags: CliFlags
-  /** `file:line: what it does`. */
-  readonly starts: readonly string[]
-  /** Lines that need another word, with the reason. */
-  readonly problems: readonly string[]
-}
-
 /** Files that start servers: shell scripts, and those of images and their orchestrators. */
 const SCRIPT = /\.(?:ba)?sh$|dockerfile|\.ya?ml$|\.service$/i
 const MAX_SCRIPT_BYTES = 1_000_000
@@ -21,8 +11,14 @@ const MAX_SCRIPT_BYTES = 1_000_000
 const JAVA_PROCESS =
   /\b(?:p?kill(?:all)?|pgrep|pidof|jps|grep)\b.*\bjava\b|\bjps\b|org\.pytorch\.serve\.ModelServer/
 
-/** Reads the scripts in a folder for calls of `torchserve` that start this configuration. */
-export async function readScripts(folder: string, config: string): Promise<StartScripts> {
+/**
+ * Reads the scripts in a folder for calls of `torchserve` that start this configuration.
+ * @returns the flags of all starts, the places of the starts, and the lines that must change, with the reason
+ */
+export async function readScripts(
+  folder: string,
+  config: string,
+): Promise<{ flags: CliFlags; starts: string[]; problems: string[] }> {
   let flags: CliFlags = {}
   const [starts, problems]: [string[], string[]] = [[], []]
   for (const name of (await readdir(folder)).filter((each) => SCRIPT.test(each)).sort()) {

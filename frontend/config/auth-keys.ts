@@ -1,5 +1,6 @@
+import { splitList } from '../../common/names.ts'
 import { ours, oursOptional } from './key-spec.ts'
-import { PATH, TEXT, parsed, splitList, word } from './value-types.ts'
+import { PATH, TEXT, parsed, word } from './value-types.ts'
 
 /** Where a key set is. Plain http only from this machine: who can change the set can be anybody. */
 const JWKS_URL = parsed('URL', 'an https or file URL, or an http URL of localhost', (text) => {

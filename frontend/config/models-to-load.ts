@@ -1,6 +1,6 @@
-import { isName } from '../../common/names.ts'
+import { isName, splitList } from '../../common/names.ts'
 import type { ModelToLoad } from './settings.ts'
-import { parsed, splitList, type ValueType } from './value-types.ts'
+import { parsed, type ValueType } from './value-types.ts'
 
 /** `all`, or a comma list of `[name=]location[#sha256=DIGITS]`. */
 export const MODELS_TO_LOAD: ValueType<'all' | readonly ModelToLoad[]> = parsed(

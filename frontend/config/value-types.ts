@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { splitList } from '../../common/names.ts'
 import { MAX_TIMER_MS } from '../../common/timer.ts'
 import { parseHost, parseListenAddress } from './listen-address.ts'
 import type { ListenAddress } from './listen-address.ts'
@@ -149,14 +150,6 @@ export function listenAddress(httpPort: number, httpsPort: number): ValueType<Li
   return parsed('address', 'http://host:port, https://host:port or unix:/path', (text) =>
     parseListenAddress(text, ports),
   )
-}
-
-/** The items of a comma-separated list, trimmed, without empty ones. */
-export function splitList(text: string): string[] {
-  return text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '')
 }
 
 function wholeMatch(text: string, flags: string): RegExp | undefined {

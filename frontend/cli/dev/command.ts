@@ -9,7 +9,7 @@ import { loadSettings } from '../../config/load-settings.ts'
 import { shownSettings } from '../../config/shown-settings.ts'
 import { createLogger } from '../../observe/logs/logger.ts'
 import type { RunningServer, StartServer } from '../../server-api.ts'
-import { freePort, loadElsewhere, localEntries } from '../local-serving.ts'
+import { freePort, localEntries } from '../local-serving.ts'
 import type { Output } from '../output.ts'
 import { newCommand, portOf, runCommand } from '../subcommand.ts'
 import { watchStopSignals } from '../stop-signals.ts'
@@ -85,7 +85,7 @@ async function serveFolder(
   })
   const log = createLogger({ level: settings.logLevel, format: 'json', console: new DevLog(output) })
   try {
-    const startServer = await loadElsewhere(loadServer, settings)
+    const startServer = await loadServer()
     stop.signal.throwIfAborted()
     server = await startServer(settings, {
       log: log.log,

@@ -21,9 +21,10 @@ import {
   type SpanExporter,
   type SpanProcessor,
 } from '@opentelemetry/sdk-trace'
+import { splitList } from '../../../common/names.ts'
 import { ownValue } from '../../../common/own-keys.ts'
 import type { Environment } from './start.ts'
-import { listOf, milliseconds, otlpVariable, positive } from './variables.ts'
+import { milliseconds, otlpVariable, positive } from './variables.ts'
 
 const SPAN_EXPORTERS = ['otlp', 'zipkin', 'console']
 
@@ -55,7 +56,7 @@ export function spanProcessors(env: Environment): SpanProcessor[] {
 }
 
 function spanExporters(env: Environment): string[] {
-  const named = [...new Set(listOf(env['OTEL_TRACES_EXPORTER']))]
+  const named = [...new Set(splitList(env['OTEL_TRACES_EXPORTER'] ?? ''))]
   if (named[0] === 'none') return []
   if (named.length === 0 || named.includes('none')) return ['otlp']
   return named.filter((name) => {
@@ -96,7 +97,7 @@ export function metricReaders(env: Environment, producer: MetricProducer): IMetr
 }
 
 function metricExporters(env: Environment): string[] {
-  const named = listOf(env['OTEL_METRICS_EXPORTER'])
+  const named = splitList(env['OTEL_METRICS_EXPORTER'] ?? '')
   const hasEndpoint = METRIC_ENDPOINTS.some((name) => (ownValue(env, name)?.trim() ?? '') !== '')
   const wanted = named.length === 0 && hasEndpoint ? ['otlp'] : named
   return wanted.filter((name) => name === 'otlp' || name === 'console')

@@ -10,9 +10,10 @@ import {
   type SpanLimits,
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace'
+import { splitList } from '../../../common/names.ts'
 import { ownValue } from '../../../common/own-keys.ts'
 import type { Environment } from './start.ts'
-import { listOf, numberFrom, positive } from './variables.ts'
+import { numberFrom, positive } from './variables.ts'
 
 const PARENT_BASED = 'parentbased_'
 const DEFAULT_SAMPLER = 'parentbased_always_on'
@@ -62,7 +63,7 @@ function ratioOf(env: Environment): number {
  * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/#general-sdk-configuration
  */
 export function propagatorOf(env: Environment): TextMapPropagator {
-  const listed = [...new Set(listOf(env['OTEL_PROPAGATORS']))]
+  const listed = [...new Set(splitList(env['OTEL_PROPAGATORS'] ?? ''))]
   const named = listed.length === 0 ? DEFAULT_PROPAGATORS : listed
   const propagators = named.includes('none') ? [] : named.flatMap(propagatorNamed)
   return new CompositePropagator({ propagators })

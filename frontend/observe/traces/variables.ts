@@ -1,14 +1,7 @@
+import { splitList } from '../../../common/names.ts'
 import { ownValue } from '../../../common/own-keys.ts'
 import { MAX_TIMER_MS } from '../../../common/timer.ts'
 import type { Environment } from './start.ts'
-
-/** The entries of a variable that is a list. */
-export function listOf(text = ''): string[] {
-  return text
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '')
-}
 
 /** A variable that is a number greater than 0; undefined: the default holds. */
 export function positive(text: string | undefined): number | undefined {
@@ -85,7 +78,7 @@ function checkNumbers(env: Environment, warn: Warn): void {
 function checkEndpoints(env: Environment, warn: Warn): void {
   const wrong = new Set<string>()
   for (const signal of ['TRACES', 'METRICS'] as const) {
-    const exporters = listOf(ownValue(env, `OTEL_${signal}_EXPORTER`))
+    const exporters = splitList(ownValue(env, `OTEL_${signal}_EXPORTER`) ?? '')
     if (exporters.length > 0 && !exporters.includes('otlp')) continue
     const [, protocol] = otlpVariable(env, signal, 'PROTOCOL')
     const [name, endpoint] = otlpVariable(env, signal, 'ENDPOINT')
