@@ -27,48 +27,78 @@ const TEXT = 'Once upon a time'
 /** For a model that declares nothing. */
 const ANY_INPUT: DeclaredTensor = { name: 'input', datatype: 'BYTES', shape: [1] }
 
-/**
- * One command line for each API that the model speaks, as far as its handler's methods tell. The last one
- * fits it best.
- * @param base address of the REST APIs
- */
-export function curlLines({ name, methods = [], inputs: declared }: ModelToAsk, base: string): CurlLine[] {
-  const path = encodeURIComponent(name)
-  const openai = openAiLine(name, methods, base)
-  const isText = methods.includes('chatCompletions') || methods.includes('completions')
-  const plain: CurlLine = {
-    api: 'TorchServe',
-    line: `curl -N -H 'content-type: text/plain' -d '${TEXT}' ${base}/predictions/${path}`,
-  }
-  if (hasTensorMethod(methods)) {
-    const route = methods.includes('predictStream') ? 'infer_stream' : 'infer'
-    const line = post(`${base}/v2/models/${path}/${route}`, { inputs: sampleInputs(declared) })
-    const tensors: CurlLine = { api: 'Open Inference', line }
-    return methods.includes('handle') ? [plain, tensors] : [tensors]
-  }
-  if (openai !== undefined && !isText) return [openai]
-  if (openai === undefined) return [plain]
-  const generate = post(`${base}/v2/models/${path}/generate`, { text_input: TEXT })
-  return [plain, { api: 'Open Inference', line: generate }, openai]
-}
+/** The ways to ask a model, each a path of an API. */
+export type Way =
+  | 'predictions'
+  | 'infer'
+  | 'infer_stream'
+  | 'generate'
+  | 'generate_stream'
+  | 'chat/completions'
+  | 'completions'
+  | 'embeddings'
 
-function openAiLine(model: string, methods: readonly ListedMethod[], base: string): CurlLine | undefined {
-  const line = (path: string, body: object): CurlLine => ({
-    api: 'OpenAI',
-    line: post(`${base}/v1/${path}`, { model, ...body }),
+const OPENAI_WAYS = [
+  ['chatCompletions', 'chat/completions'],
+  ['completions', 'completions'],
+  ['embeddings', 'embeddings'],
+] as const
+
+/** One command line for each of `waysToAsk`. @param base address of the REST APIs */
+export function curlLines(model: ModelToAsk, base: string): CurlLine[] {
+  return waysToAsk(model.methods).map((way) => {
+    const body = exampleBody(way, model)
+    const type = typeof body === 'string' ? 'text/plain' : 'application/json'
+    const data = shellWord(typeof body === 'string' ? body : JSON.stringify(body))
+    const line = `curl -N -H 'content-type: ${type}' -d ${data} ${base}${pathToAsk(way, model.name)}`
+    return { api: apiOf(way), line }
   })
-  if (methods.includes('chatCompletions'))
-    return line('chat/completions', {
-      stream: true,
-      messages: [{ role: 'user', content: 'Tell me a story' }],
-    })
-  if (methods.includes('completions')) return line('completions', { stream: true, prompt: TEXT })
-  return methods.includes('embeddings') ? line('embeddings', { input: TEXT }) : undefined
 }
 
-function post(url: string, body: object): string {
-  const data = shellWord(JSON.stringify(body))
-  return `curl -N -H 'content-type: application/json' -d ${data} ${url}`
+/** The ways that a model answers, one for each API, as its handler's methods show. The last one fits best. */
+export function waysToAsk(methods: readonly ListedMethod[] = []): [Way, ...Way[]] {
+  if (hasTensorMethod(methods)) {
+    const way = methods.includes('predictStream') ? 'infer_stream' : 'infer'
+    return methods.includes('handle') ? ['predictions', way] : [way]
+  }
+  const openai = OPENAI_WAYS.find(([method]) => methods.includes(method))?.[1]
+  if (openai === undefined) return ['predictions']
+  return openai === 'embeddings' ? [openai] : ['predictions', 'generate', openai]
+}
+
+/** @param version absent: the default version, or the one that weights choose */
+export function pathToAsk(way: Way, name: string, version?: string): string {
+  const api = apiOf(way)
+  if (api === 'OpenAI') return `/v1/${way}`
+  const model = encodeURIComponent(name)
+  const of = version === undefined ? '' : encodeURIComponent(version)
+  if (api === 'TorchServe') return `/predictions/${model}${of && `/${of}`}`
+  return `/v2/models/${model}${of && `/versions/${of}`}/${way}`
+}
+
+/** A body that a model answers: text, or an object for JSON. */
+export function exampleBody(way: Way, { name, inputs }: ModelToAsk): string | object {
+  switch (way) {
+    case 'predictions':
+      return TEXT
+    case 'infer':
+    case 'infer_stream':
+      return { inputs: sampleInputs(inputs) }
+    case 'generate':
+    case 'generate_stream':
+      return { text_input: TEXT }
+    case 'chat/completions':
+      return { model: name, stream: true, messages: [{ role: 'user', content: 'Tell me a story' }] }
+    case 'completions':
+      return { model: name, stream: true, prompt: TEXT }
+    case 'embeddings':
+      return { model: name, input: TEXT }
+  }
+}
+
+function apiOf(way: Way): CurlLine['api'] {
+  if (way === 'predictions') return 'TorchServe'
+  return OPENAI_WAYS.some(([, openai]) => openai === way) ? 'OpenAI' : 'Open Inference'
 }
 
 /** Any text as one word of a shell. */
@@ -82,7 +112,7 @@ export function shownPath(path: string): string {
 }
 
 /** The smallest values for the declared inputs; whoever packed the model has declared them. */
-export function sampleInputs(declared: readonly DeclaredTensor[]): object[] {
+function sampleInputs(declared: readonly DeclaredTensor[]): object[] {
   return (declared.length > 0 ? declared.slice(0, MAX_INPUTS) : [ANY_INPUT]).map(sample)
 }
 

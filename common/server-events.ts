@@ -1,3 +1,5 @@
+import type { ListedMethod } from './handler-methods.ts'
+
 /**
  * The events of `GET /events` on the management port, a stream of Server-Sent Events for whoever watches a
  * server: the console, and programs of operators. The name of each event is a topic; its data is one JSON
@@ -37,8 +39,6 @@ export interface ServerOverview {
   cpuSeconds: number
   openRequests: number
   listening: { name: string; address: string }[]
-  /** Whether the gRPC listeners speak TLS (enable_grpc_ssl). */
-  grpcTls: boolean
 }
 
 export interface ModelOverview {
@@ -60,10 +60,26 @@ export interface ModelOverview {
   streams: number
   /** Its share of the requests that name no version, from 0 to 1; absent: no weights are set. */
   trafficShare?: number
+  /** Methods of its handler; absent: no worker has loaded it yet. */
+  methods?: readonly ListedMethod[]
+  /** Requests that failed or timed out since the last one that finished. */
+  failedInARow: number
+  /** Requests that failed or timed out since the version was registered, by error code. */
+  errors: RequestErrors[]
   /** Since the version was registered. */
   counts: { unary: OutcomeCounts; stream: OutcomeCounts; items: number; bytes: number }
   /** Since the version was registered, in seconds. */
   times: { firstResponse: Histogram; gaps: Histogram; queue: Histogram; whole: Histogram }
+}
+
+/** Requests that failed with one error code. */
+export interface RequestErrors {
+  code: string
+  count: number
+  /** Of the last of them: when it ended, its id, and the first line of the reason, at most 300 characters. */
+  at: string
+  requestId: string
+  reason: string
 }
 
 export interface WorkerOverview {
@@ -124,7 +140,7 @@ export interface OpenRequest {
    * `torchserve`, `open-inference`, `openai`, with `-grpc` for gRPC; `workflow` for a node of a workflow;
    * `server` when the server itself asks.
    */
-  dialect: string
+  api: string
   /** The client's address without its port; `unix socket`, or `server`. */
   client: string
   /** Name of the API key, the JWT's subject, or the certificate; absent: TorchServe's keys, or no token. */

@@ -5,6 +5,8 @@ import type { ViewProps } from './app.tsx'
 import type { Api } from './api.ts'
 import { type ApiGroup, apiGroups, foundGroups } from './api-operations.ts'
 import { OperationView } from './api-operation-view.tsx'
+import { Search } from './fields.tsx'
+import { Doc } from './links.tsx'
 import { useAnswer } from './use-answer.ts'
 
 /** Where this port tells its own API, and the inference port's. */
@@ -22,22 +24,20 @@ export function ApiView({ state, api }: ViewProps): JSX.Element {
   return (
     <>
       <p class="bar">
-        <span class="field">
-          <label for="operation">Search</label>
-          <input
-            id="operation"
-            type="search"
-            placeholder="method, path, words, parameter"
-            value={text}
-            onInput={(event) => setText(event.currentTarget.value)}
-          />
-        </span>
+        <Search
+          id="operation"
+          label="Search"
+          placeholder="method, path, words, parameter"
+          value={text}
+          onText={setText}
+        />
         <span role="status">
           {count(found)} of {count(groups)} operations
         </span>
         <span>
           OpenAPI: <a href={DOCUMENTS[1]}>inference</a>, <a href={DOCUMENTS[0]}>this port</a>
         </span>
+        <Doc page="protocols.md">Which API to use</Doc>
       </p>
       {shown}
     </>

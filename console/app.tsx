@@ -4,23 +4,21 @@ import { Api } from './api.ts'
 import { ApiView } from './api-view.tsx'
 import { ConfigurationView } from './configuration-view.tsx'
 import { timeOfDay } from './format.ts'
+import { isProblem, watchedModels } from './health.ts'
+import { Doc } from './links.tsx'
 import { LogView } from './log-view.tsx'
-import { ModelsView } from './models-view.tsx'
 import { Overview } from './overview.tsx'
 import { PlaygroundView } from './playground-view.tsx'
 import { RequestsView } from './requests-view.tsx'
-import { type Link, ServerState } from './server-state.ts'
-import { SignIn } from './sign-in.tsx'
+import { ServerState } from './server-state.ts'
+import { SignIn, SignInAgain } from './sign-in.tsx'
 
 /** What every view gets. */
 export interface ViewProps {
   state: ServerState
   api: Api
-}
-
-/** What the user signed in with. Undefined: nothing. */
-interface Credential {
-  readonly token: string | undefined
+  /** What the address names after the view: `#log?model=words 1.0`. */
+  params: URLSearchParams
 }
 
 interface View {
@@ -30,33 +28,39 @@ interface View {
 }
 
 const VIEWS: readonly [View, ...View[]] = [
-  { path: '', title: 'Overview', show: Overview },
-  { path: 'requests', title: 'Live requests', show: RequestsView },
+  { path: '', title: 'Models', show: Overview },
+  { path: 'requests', title: 'Requests', show: RequestsView },
   { path: 'playground', title: 'Playground', show: PlaygroundView },
-  { path: 'models', title: 'Models', show: ModelsView },
   { path: 'log', title: 'Log', show: LogView },
   { path: 'configuration', title: 'Configuration', show: ConfigurationView },
   { path: 'api', title: 'API', show: ApiView },
 ]
 
+/** One user at the page: it lasts until the user signs out, over keys that expire. */
+interface Session {
+  readonly state: ServerState
+  readonly api: Api
+}
+
 export function App(): JSX.Element {
-  // An object, so that the same token can be tried again.
-  const [credential, setCredential] = useState<Credential>({ token: undefined })
   const [, redraw] = useReducer((count: number) => count + 1, 0)
-  const [session, setSession] = useState<ViewProps & { credential: Credential }>()
-  const view = useView()
+  const newSession = (): Session => ({
+    state: new ServerState(() => redraw(undefined)),
+    api: new Api(undefined),
+  })
+  const [{ state, api }, setSession] = useState(newSession)
+  const { view, params } = useView()
   useEffect(() => {
-    const state = new ServerState(() => redraw(undefined))
-    const api = new Api(credential.token)
-    setSession({ state, api, credential })
     void state.follow(api)
-    return () => state.close()
-  }, [credential])
+  }, [state, api])
+  useEffect(() => () => state.close(), [state])
   useEffect(() => {
     document.title = `${view.title} · torchserve-ts console`
   }, [view])
 
-  if (session === undefined || isFirstTry(session.state)) {
+  const { link, overview } = state
+  const signIn = (token: string): void => setSession({ state, api: new Api(token) })
+  if (overview === undefined && link.state === 'connecting') {
     return (
       <main>
         <h1>torchserve-ts</h1>
@@ -64,11 +68,8 @@ export function App(): JSX.Element {
       </main>
     )
   }
-  const { link } = session.state
-  if (link.state === 'refused') {
-    const reason = session.api.hasToken ? link.reason : undefined
-    return <SignIn reason={reason} onToken={(token) => setCredential({ token })} />
-  }
+  const reason = link.state === 'refused' && api.hasToken ? link.reason : undefined
+  if (overview === undefined && link.state === 'refused') return <SignIn reason={reason} onToken={signIn} />
   return (
     <>
       <header>
@@ -79,23 +80,23 @@ export function App(): JSX.Element {
               {each.title}
             </a>
           ))}
+          <Doc>Docs</Doc>
         </nav>
-        <LinkState link={link} />
-        {session.api.hasToken && (
-          <button type="button" onClick={() => setCredential({ token: undefined })}>
+        <LinkState state={state} />
+        {api.hasToken && (
+          <button type="button" onClick={() => setSession(newSession())}>
             Sign out
           </button>
         )}
       </header>
       <main>
-        <h1>{view.title}</h1>
-        {link.state === 'lost' && session.state.overview !== undefined && (
-          <p class="note">
-            This is how it was at {timeOfDay(session.state.overview.at)}, before the connection was lost.
-          </p>
+        <h1 class="unseen">{view.title}</h1>
+        {link.state === 'lost' && overview !== undefined && (
+          <p class="note">This is how it was at {timeOfDay(overview.at)}, before the connection was lost.</p>
         )}
-        <Views key={session.credential} current={view} {...session} />
+        <Views key={state} current={view} state={state} api={api} params={params} />
       </main>
+      {link.state === 'refused' && <SignInAgain reason={link.reason} onToken={signIn} />}
     </>
   )
 }
@@ -130,11 +131,9 @@ class Redrawn extends Component<{ if: boolean; children: ComponentChildren }> {
   }
 }
 
-function isFirstTry({ link, overview }: ServerState): boolean {
-  return link.state === 'connecting' && overview === undefined
-}
-
-function LinkState({ link }: { link: Link }): JSX.Element {
+/** Whether the page is connected, and how many models have a problem. */
+function LinkState({ state: { link, overview, history } }: { state: ServerState }): JSX.Element {
+  const problems = overview === undefined ? 0 : watchedModels(overview, history).filter(isProblem).length
   const text = {
     connecting: 'connecting …',
     live: 'live',
@@ -142,15 +141,25 @@ function LinkState({ link }: { link: Link }): JSX.Element {
     refused: 'signed out',
   }[link.state]
   return (
-    <span role="status" class={`link ${link.state}`}>
-      {text}
+    <span class="right">
+      {problems > 0 && (
+        <a href="#" class="state bad">
+          {problems} {problems === 1 ? 'problem' : 'problems'}
+        </a>
+      )}
+      <span role="status" class={`link ${link.state}`}>
+        {text}
+      </span>
     </span>
   )
 }
 
-/** The view that the address names. */
-function useView(): View {
-  const named = (): View => VIEWS.find(({ path }) => path === location.hash.slice(1)) ?? VIEWS[0]
+/** The view that the address names, and what else it names. */
+function useView(): { view: View; params: URLSearchParams } {
+  const named = (): { view: View; params: URLSearchParams } => {
+    const [path, query] = location.hash.slice(1).split('?')
+    return { view: VIEWS.find((each) => each.path === path) ?? VIEWS[0], params: new URLSearchParams(query) }
+  }
   const [view, setView] = useState(named)
   useEffect(() => {
     const changed = (): void => setView(named())

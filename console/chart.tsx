@@ -8,20 +8,39 @@ export interface Line {
   readonly values: (number | null)[]
 }
 
-const HEIGHT = 150
+const HEIGHT = 120
 /** Seconds that a chart shows at least: of less, its axis would say the same second again and again. */
 const SHORTEST = 30
 /** Names of the custom properties that app.css gives colours, one for each line. */
 const COLOURS = ['--line-1', '--line-2']
 
-/** A chart over time. `times`: seconds since the epoch. `format`: a value as text. */
+/** A chart over time with its legend. `times`: seconds since the epoch. `format`: a value as text. */
 export function Chart(props: {
   title: string
   times: number[]
   lines: readonly Line[]
   format: (value: number) => string
 }): JSX.Element {
-  const { title, times, lines, format } = props
+  const { title, lines, format } = props
+  const hasData = lines.some(({ values }) => values.some((value) => isThere(value) && value > 0))
+  return (
+    <figure>
+      <figcaption>
+        {title}
+        <span class="legend">
+          {lines.map(({ label, values }, index) => (
+            <span class={`key key-${index + 1}`}>
+              {label} {shown(values.at(-1), format)}
+            </span>
+          ))}
+        </span>
+      </figcaption>
+      {hasData ? <Plot {...props} /> : <p class="note">Nothing yet.</p>}
+    </figure>
+  )
+}
+
+function Plot({ times, lines, format }: Parameters<typeof Chart>[0]): JSX.Element {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<UPlot | undefined>(undefined)
   useEffect(() => {
@@ -45,19 +64,11 @@ export function Chart(props: {
   useEffect(() => {
     plot.current?.setData([times, ...lines.map(({ values }) => values)])
   })
-  const now = lines.map(({ label, values }) => `${label} ${said(values.at(-1), format)}`).join(', ')
-  return (
-    <figure>
-      <figcaption>
-        {title} <span class="now">{now}</span>
-      </figcaption>
-      <div ref={place} aria-hidden="true" />
-    </figure>
-  )
+  return <div ref={place} aria-hidden="true" />
 }
 
-function said(value: number | null | undefined, format: (value: number) => string): string {
-  return value === null || value === undefined ? '–' : format(value)
+function shown(value: number | null | undefined, format: (value: number) => string): string {
+  return isThere(value) ? format(value) : '–'
 }
 
 function optionsOf(lines: readonly Line[], format: (value: number) => string, width: number): UPlot.Options {
@@ -66,7 +77,7 @@ function optionsOf(lines: readonly Line[], format: (value: number) => string, wi
   return {
     width,
     height: HEIGHT,
-    padding: [8, 32, 0, 0],
+    padding: [8, 24, 0, 0],
     legend: { show: false },
     cursor: { show: false },
     scales: {
@@ -78,10 +89,10 @@ function optionsOf(lines: readonly Line[], format: (value: number) => string, wi
         stroke,
         grid,
         size: 32,
-        space: 90,
+        space: 80,
         values: (_, ticks) => ticks.map((seconds) => timeOfDay(seconds * 1000)),
       },
-      { stroke, grid, size: 70, values: (_, ticks) => ticks.map(format) },
+      { stroke, grid, size: 64, values: (_, ticks) => ticks.map(format) },
     ],
     series: [
       {},
@@ -102,7 +113,7 @@ function lonely(values: ArrayLike<number | null | undefined>): number[] {
   )
 }
 
-function isThere(value: number | null | undefined): boolean {
+function isThere(value: number | null | undefined): value is number {
   return value !== null && value !== undefined
 }
 

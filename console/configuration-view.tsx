@@ -3,6 +3,8 @@ import { useState } from 'preact/hooks'
 import type { ShownSetting } from '../common/shown-setting.ts'
 import type { ViewProps } from './app.tsx'
 import type { Api } from './api.ts'
+import { Search } from './fields.tsx'
+import { Doc } from './links.tsx'
 import { ScrollTable } from './scroll-table.tsx'
 import { useAnswer } from './use-answer.ts'
 
@@ -19,29 +21,27 @@ export function ConfigurationView({ state, api }: ViewProps): JSX.Element {
   return (
     <>
       <p class="bar">
-        <span class="field">
-          <label for="key">Filter</label>
-          <input
-            id="key"
-            type="search"
-            placeholder="key, value, source, meaning"
-            value={text}
-            onInput={(event) => setText(event.currentTarget.value)}
-          />
-        </span>
+        <Search
+          id="key"
+          label="Filter"
+          placeholder="key, value, source, meaning"
+          value={text}
+          onText={setText}
+        />
         <label>
           <input
             type="checkbox"
             checked={onlySet}
             onChange={(event) => setOnlySet(event.currentTarget.checked)}
           />{' '}
-          Only what was set
+          Only keys that are set
         </label>
         <span role="status">
           {shown.length} of {settings.length} keys
         </span>
+        <Doc page="configuration.md">How to set a key</Doc>
       </p>
-      <ScrollTable label="Keys" columns={['Key', 'Value', 'From', 'Default', 'Meaning']}>
+      <ScrollTable label="Keys" class="keys" columns={['Key', 'Value', 'From', 'Default', 'Meaning']}>
         {shown.map(({ name, value, source, fallback, meaning }) => (
           <tr key={name}>
             <th scope="row">

@@ -5,6 +5,11 @@ export function number(value: number): string {
   })
 }
 
+/** `1 model`, `2 models`. */
+export function count(value: number, noun: string): string {
+  return `${number(value)} ${noun}${value === 1 ? '' : 's'}`
+}
+
 export function bytes(value: number | undefined): string {
   if (value === undefined) return '–'
   const units = ['B', 'KB', 'MB', 'GB', 'TB']

@@ -2,23 +2,32 @@ import type { Histogram, ModelOverview, OverviewEvent } from '../common/server-e
 
 /** Seconds that the charts show. */
 export const WINDOW = 180
+/** Seconds that the numbers of the table of models are about. */
+export const RECENT = 60
 
-/** Sums over all models of one overview. */
+/** Counts of a model, or of all. Histograms are in seconds. */
 interface Totals {
-  at: number
   requests: number
+  failures: number
   items: number
   firstResponse: Histogram
   gaps: Histogram
 }
 
-/** One second of the charts; null: nothing was measured. Times are milliseconds. */
-export interface Point {
-  at: number
+/** What happened between two overviews; null: nothing was measured. Times are milliseconds. */
+export interface Activity {
+  requests: number
+  failures: number
   requestsPerSecond: number
+  failuresPerSecond: number
   itemsPerSecond: number
   firstResponse: Quantiles
   gaps: Quantiles
+}
+
+/** One second of the charts, in seconds since the epoch. */
+export interface Point extends Activity {
+  at: number
 }
 
 export interface Quantiles {
@@ -26,51 +35,102 @@ export interface Quantiles {
   p99: number | null
 }
 
-/** What happened between the overviews, for the charts. */
+interface Kept {
+  at: number
+  models: ReadonlyMap<string, Totals>
+}
+
+/** What happened between the overviews, for the charts and for each model. */
 export class History {
   readonly points: Point[] = []
-  #last: Totals | undefined
+  #kept: Kept[] = []
 
-  add(overview: OverviewEvent): void {
-    const now = totalsOf(overview)
-    const last = this.#last
-    this.#last = now
-    // After a restart, or when a model was unregistered, counts begin anew.
-    if (last === undefined || now.at <= last.at || now.requests < last.requests || now.items < last.items)
-      return
-    const seconds = (now.at - last.at) / 1000
-    this.points.push({
-      at: now.at / 1000,
-      requestsPerSecond: (now.requests - last.requests) / seconds,
-      itemsPerSecond: (now.items - last.items) / seconds,
-      firstResponse: quantilesOf(minus(now.firstResponse, last.firstResponse)),
-      gaps: quantilesOf(minus(now.gaps, last.gaps)),
-    })
+  add({ at, models }: OverviewEvent): void {
+    const now: Kept = {
+      at: Date.parse(at),
+      models: new Map(models.map((each) => [keyOf(each), totalsOf(each)])),
+    }
+    const last = this.#kept.at(-1)
+    if (last !== undefined && now.at <= last.at) this.#kept = []
+    const activity = last && between(sumOf(last), last.at, sumOf(now), now.at)
+    if (activity !== undefined) this.points.push({ at: now.at / 1000, ...activity })
     if (this.points.length > WINDOW) this.points.shift()
+    this.#kept.push(now)
+    while (now.at - this.#kept[0]!.at > RECENT * 1000) this.#kept.shift()
+  }
+
+  /** What a model did in the last minute, or since the page knows it; undefined: too little is known. */
+  recent(model: ModelOverview): Activity | undefined {
+    const key = keyOf(model)
+    const last = this.#kept.at(-1)
+    const now = last?.models.get(key)
+    if (last === undefined || now === undefined) return undefined
+    for (const { at, models } of this.#kept) {
+      const then = models.get(key)
+      const activity = then && between(then, at, now, last.at)
+      if (activity !== undefined) return activity
+    }
+    return undefined
   }
 }
 
-function totalsOf({ at, models }: OverviewEvent): Totals {
+/** What a version is called in links and lists of the page. */
+export function keyOf({ modelName, modelVersion }: { modelName: string; modelVersion: string }): string {
+  return `${modelName} ${modelVersion}`
+}
+
+/** Undefined: no time has passed, or counts began anew after a restart or when a model was unregistered. */
+function between(then: Totals, from: number, now: Totals, to: number): Activity | undefined {
+  const seconds = (to - from) / 1000
+  const requests = now.requests - then.requests
+  const failures = now.failures - then.failures
+  const items = now.items - then.items
+  if (seconds <= 0 || requests < 0 || failures < 0 || items < 0) return undefined
   return {
-    at: Date.parse(at),
-    requests: models.reduce((sum, model) => sum + endedOf(model), 0),
-    items: models.reduce((sum, { counts }) => sum + counts.items, 0),
-    firstResponse: sumOf(models.map(({ times }) => times.firstResponse)),
-    gaps: sumOf(models.map(({ times }) => times.gaps)),
+    requests,
+    failures,
+    requestsPerSecond: requests / seconds,
+    failuresPerSecond: failures / seconds,
+    itemsPerSecond: items / seconds,
+    firstResponse: quantilesOf(minus(now.firstResponse, then.firstResponse)),
+    gaps: quantilesOf(minus(now.gaps, then.gaps)),
+  }
+}
+
+function totalsOf(model: ModelOverview): Totals {
+  const { counts, times } = model
+  const { firstResponse, gaps } = times
+  return { requests: endedOf(model), failures: failuresOf(model), items: counts.items, firstResponse, gaps }
+}
+
+function sumOf({ models }: Kept): Totals {
+  const all = [...models.values()]
+  const sum = (of: (each: Totals) => number): number => all.reduce((total, each) => total + of(each), 0)
+  return {
+    requests: sum(({ requests }) => requests),
+    failures: sum(({ failures }) => failures),
+    items: sum(({ items }) => items),
+    firstResponse: allOf(all.map(({ firstResponse }) => firstResponse)),
+    gaps: allOf(all.map(({ gaps }) => gaps)),
   }
 }
 
 /** Requests of a version that have ended. */
-export function endedOf({ counts: { unary, stream } }: ModelOverview): number {
+function endedOf({ counts: { unary, stream } }: ModelOverview): number {
   return [unary, stream].reduce(
     (sum, each) => Object.values<number>({ ...each }).reduce((all, count) => all + count, sum),
     0,
   )
 }
 
+/** Requests of a version that failed or timed out. */
+export function failuresOf({ counts: { unary, stream } }: ModelOverview): number {
+  return unary.failed + unary.timed_out + stream.failed + stream.timed_out
+}
+
 const EMPTY: Histogram = { bounds: [], counts: [], sum: 0 }
 
-function sumOf(histograms: readonly Histogram[]): Histogram {
+function allOf(histograms: readonly Histogram[]): Histogram {
   const [first, ...others] = histograms
   if (first === undefined) return EMPTY
   const counts = first.counts.map((count, bucket) =>
@@ -93,7 +153,7 @@ export function quantilesOf(histogram: Histogram): Quantiles {
  * A quantile of a histogram in seconds, in milliseconds; null: it is empty. As Prometheus does it: values are
  * spread evenly in their bucket, and those above all bounds count as the last one.
  */
-export function quantileOf({ bounds, counts }: Histogram, quantile: number): number | null {
+function quantileOf({ bounds, counts }: Histogram, quantile: number): number | null {
   const total = counts.reduce((sum, count) => sum + count, 0)
   if (total === 0) return null
   const wanted = quantile * total

@@ -1,91 +1,129 @@
 import type { JSX } from 'preact'
-import type {
-  LoadingModel,
-  ModelOverview,
-  OutcomeCounts,
-  OverviewEvent,
-  WorkerOverview,
-} from '../common/server-events.ts'
+import type { LoadingModel, OverviewEvent } from '../common/server-events.ts'
 import type { ViewProps } from './app.tsx'
 import { Chart, type Line } from './chart.tsx'
-import { bytes, duration, number, timeOfDay } from './format.ts'
-import type { History, Point, Quantiles } from './history.ts'
-import { ModelTitle } from './model-title.tsx'
-import { ScrollTable } from './scroll-table.tsx'
+import { bytes, count, duration, number } from './format.ts'
+import { isProblem, watchedModels, type Watched } from './health.ts'
+import { type History, keyOf, type Point, type Quantiles } from './history.ts'
+import { Doc, logLink } from './links.tsx'
+import { Register, useActions } from './model-actions.tsx'
+import { ModelTable } from './model-table.tsx'
+import { Facts } from './scroll-table.tsx'
 
-/** The server, its charts, and its models with their workers. */
-export function Overview({ state }: ViewProps): JSX.Element {
+/** Problems that the first lines name; the table has all. */
+const MAX_PROBLEMS = 6
+
+/** What is wrong, every model, the charts, and the server. */
+export function Overview({ state, api, params }: ViewProps): JSX.Element {
   const { overview, history } = state
+  const actions = useActions(api)
   if (overview === undefined) return <p class="note">Waiting for the server …</p>
+  const models = watchedModels(overview, history)
   return (
     <>
-      <Facts {...overview} />
-      <Charts history={history} />
+      <Verdict overview={overview} models={models} />
       <Loading loading={overview.loading} />
-      <h2>Models</h2>
-      {overview.models.length === 0 && (
-        <p class="note">
-          No model is registered. <a href="#models">Register one.</a>
-        </p>
-      )}
-      {overview.models.map((model) => (
-        <Model key={`${model.modelName} ${model.modelVersion}`} model={model} />
-      ))}
+      {models.length > 0 && <ModelTable models={models} actions={actions} opened={params.get('model')} />}
+      {actions.told}
+      <Register actions={actions} open={models.length === 0} />
+      <Charts history={history} />
+      <Server {...overview} />
     </>
   )
 }
 
-function Facts({ at, server }: OverviewEvent): JSX.Element {
+/** The first lines of the page: is anything wrong? */
+function Verdict({ overview, models }: { overview: OverviewEvent; models: readonly Watched[] }): JSX.Element {
+  const { server, loading } = overview
+  const problems = models.filter(isProblem)
+  const level = problems[0]?.health.level ?? (server.draining || models.length === 0 ? 'warn' : 'good')
+  return (
+    <section class={`verdict ${level}`} aria-label="Health">
+      <p>
+        <strong>{server.draining ? stopping(server) : verdict(models, problems)}</strong>
+        {problems.length === 0 && loading.length > 0 && ` ${count(loading.length, 'model')} loading.`}
+      </p>
+      {problems.length > 0 && (
+        <ul>
+          {problems.slice(0, MAX_PROBLEMS).map(({ model, health }) => (
+            <li key={keyOf(model)}>
+              <a href={`#?${new URLSearchParams({ model: keyOf(model) }).toString()}`}>
+                <bdi>{model.modelName}</bdi> {model.modelVersion}
+              </a>{' '}
+              <b>{health.label}</b>: <bdi>{health.cause}</bdi>{' '}
+              <a href={logLink(keyOf(model), health.logText)}>Log</a>
+            </li>
+          ))}
+          {problems.length > MAX_PROBLEMS && (
+            <li>and {problems.length - MAX_PROBLEMS} more, first in the table</li>
+          )}
+        </ul>
+      )}
+    </section>
+  )
+}
+
+function stopping({ openRequests }: OverviewEvent['server']): string {
+  return `The server is stopping: it refuses new requests, and ${number(openRequests)} open ones end.`
+}
+
+function verdict(models: readonly Watched[], problems: readonly Watched[]): string {
+  if (models.length === 0) return 'No model is registered. Register one below.'
+  if (problems.length > 0)
+    return `${problems.length} of ${count(models.length, 'model')} ${problems.length === 1 ? 'has a problem' : 'have problems'}.`
+  const ready = models.filter(({ model }) => model.state === 'ready').length
+  const requests = models.reduce((sum, { recent }) => sum + (recent?.requests ?? 0), 0)
+  const lately = requests === 0 ? 'no request came' : `${count(requests, 'request')} and no failure`
+  return `All is well: ${ready} of ${count(models.length, 'model')} ready, ${lately} in the last minute.`
+}
+
+/** Addresses and what else belongs to the process. */
+function Server({ at, server }: OverviewEvent): JSX.Element {
   const facts: [string, string][] = [
     ['State', server.draining ? 'stopping' : 'running'],
-    ['Up', duration(Date.parse(at) - Date.parse(server.startedAt))],
+    ['Up for', duration(Date.parse(at) - Date.parse(server.startedAt))],
     ['Open requests', number(server.openRequests)],
-    ['Memory', bytes(server.memoryBytes)],
+    ['Memory of the server', bytes(server.memoryBytes)],
     ['Processor time', duration(server.cpuSeconds * 1000)],
     ['Version', `${server.version}, Node ${server.node}, pid ${server.pid}`],
     ...server.listening.map(({ name, address }): [string, string] => [name, address]),
   ]
   return (
-    <dl class="facts">
-      {facts.map(([name, value]) => (
-        <Fact name={name} value={value} />
-      ))}
-    </dl>
+    <section aria-label="Server">
+      <h2>Server</h2>
+      <Facts facts={facts} />
+      <p class="note">
+        The same numbers for Prometheus: <Doc page="metrics-and-logs.md">Metrics and logs</Doc>. Something
+        else is wrong: <Doc page="troubleshooting.md">Troubleshooting</Doc>.
+      </p>
+    </section>
   )
 }
 
 function Charts({ history: { points } }: { history: History }): JSX.Element {
-  const times = points.map(({ at }) => at)
   const quantiles = (of: (point: Point) => Quantiles): Line[] => [
     { label: 'p50', values: points.map((point) => of(point).p50) },
     { label: 'p99', values: points.map((point) => of(point).p99) },
   ]
+  const rates: Line[] = [
+    { label: 'ended', values: points.map((point) => point.requestsPerSecond) },
+    { label: 'failed', values: points.map((point) => point.failuresPerSecond) },
+  ]
+  const items: Line[] = [{ label: 'sent', values: points.map((point) => point.itemsPerSecond) }]
+  const charts: [string, Line[], (value: number) => string][] = [
+    ['Requests per second', rates, number],
+    ['Items per second', items, number],
+    ['Time to first item', quantiles(({ firstResponse }) => firstResponse), duration],
+    ['Gap between items', quantiles(({ gaps }) => gaps), duration],
+  ]
   return (
-    <section class="charts" aria-label="Last three minutes">
-      <Chart
-        title="Requests per second"
-        times={times}
-        lines={[{ label: 'ended', values: points.map((point) => point.requestsPerSecond) }]}
-        format={number}
-      />
-      <Chart
-        title="Items per second"
-        times={times}
-        lines={[{ label: 'sent', values: points.map((point) => point.itemsPerSecond) }]}
-        format={number}
-      />
-      <Chart
-        title="Time to first item"
-        times={times}
-        lines={quantiles(({ firstResponse }) => firstResponse)}
-        format={duration}
-      />
-      <Chart
-        title="Gap between items"
-        times={times}
-        lines={quantiles(({ gaps }) => gaps)}
-        format={duration}
-      />
+    <section aria-label="All models, the last three minutes">
+      <h2>All models, the last three minutes</h2>
+      <div class="charts">
+        {charts.map(([title, lines, format]) => (
+          <Chart title={title} times={points.map(({ at }) => at)} lines={lines} format={format} />
+        ))}
+      </div>
     </section>
   )
 }
@@ -93,12 +131,11 @@ function Charts({ history: { points } }: { history: History }): JSX.Element {
 function Loading({ loading }: { loading: readonly LoadingModel[] }): JSX.Element | null {
   if (loading.length === 0) return null
   return (
-    <section aria-labelledby="loading">
-      <h2 id="loading">Loading</h2>
-      <ul>
+    <section aria-label="Loading">
+      <ul class="loading">
         {loading.map(({ modelName, url, phase, receivedBytes, totalBytes, ageMs }) => (
           <li>
-            {modelName ?? url}: {phase} for {duration(ageMs)}
+            <b>{modelName ?? url}</b>: {phase} for {duration(ageMs)}
             {receivedBytes !== undefined && `, ${bytes(receivedBytes)}`}
             {totalBytes !== undefined && ` of ${bytes(totalBytes)} `}
             {totalBytes !== undefined && (
@@ -112,92 +149,5 @@ function Loading({ loading }: { loading: readonly LoadingModel[] }): JSX.Element
         ))}
       </ul>
     </section>
-  )
-}
-
-function Model({ model }: { model: ModelOverview }): JSX.Element {
-  const { failure, queue, open, streams, counts } = model
-  return (
-    <article class="model">
-      <h3>
-        <ModelTitle {...model} />
-        {model.trafficShare !== undefined && (
-          <span class="badge">{number(model.trafficShare * 100)} % of the traffic</span>
-        )}
-      </h3>
-      {failure !== undefined && (
-        <p role="alert">
-          <bdi>{failure.reason}</bdi>{' '}
-          <small>
-            (last tried at {timeOfDay(failure.at)}, id {failure.id} in the log)
-          </small>
-        </p>
-      )}
-      <dl class="facts">
-        <Fact name="Open" value={`${number(open)}, of them ${number(streams)} streaming`} />
-        <Fact name="Queue" value={`${number(queue.waiting)} waiting, room for ${number(queue.room)}`} />
-        <Fact
-          name="Workers"
-          value={`${model.workers.length}, ${model.minWorkers} to ${model.maxWorkers} wanted`}
-        />
-        <Fact name="Runtime" value={model.runtime} />
-        <Fact name="Streams" value={outcomes(counts.stream)} />
-        <Fact name="Unary" value={outcomes(counts.unary)} />
-        <Fact name="Sent" value={`${number(counts.items)} items, ${bytes(counts.bytes)}`} />
-      </dl>
-      {model.workers.length > 0 && <Workers workers={model.workers} />}
-    </article>
-  )
-}
-
-function Fact({ name, value }: { name: string; value: string }): JSX.Element {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
-  )
-}
-
-function outcomes({ finished, failed, cancelled, timed_out, client_stalled }: OutcomeCounts): string {
-  const parts: [number, string][] = [
-    [failed, 'failed'],
-    [cancelled, 'cancelled'],
-    [timed_out, 'timed out'],
-    [client_stalled, 'stalled by the client'],
-  ]
-  const others = parts.filter(([count]) => count > 0).map(([count, word]) => `, ${number(count)} ${word}`)
-  return `${number(finished)} finished${others.join('')}`
-}
-
-function Workers({ workers }: { workers: readonly WorkerOverview[] }): JSX.Element {
-  return (
-    <ScrollTable
-      label="Workers"
-      columns={['Worker', 'Process', 'State', 'Memory', 'In flight', 'Restarts', 'Last exit']}
-    >
-      {workers.map(({ id, pid, state, memoryBytes, inFlight, restarts, lastExit }) => (
-        <tr key={id}>
-          <th scope="row">{id}</th>
-          <td>{pid ?? '–'}</td>
-          <td>{state}</td>
-          <td>{bytes(memoryBytes)}</td>
-          <td>{number(inFlight)}</td>
-          <td>{number(restarts)}</td>
-          <td>
-            {lastExit === undefined ? (
-              '–'
-            ) : (
-              <details>
-                <summary>
-                  {timeOfDay(lastExit.at)} {lastExit.cause}
-                </summary>
-                <pre>{lastExit.lines.join('\n')}</pre>
-              </details>
-            )}
-          </td>
-        </tr>
-      ))}
-    </ScrollTable>
   )
 }

@@ -1,5 +1,10 @@
-import { type DeclaredTensor, sampleInputs } from '../common/curl-lines.ts'
-import { GENERATE_STREAM, type GrpcWay, MODEL_INFER, PREDICTIONS } from './play-grpc.ts'
+import {
+  type DeclaredTensor,
+  exampleBody,
+  type ModelToAsk,
+  pathToAsk,
+  type Way,
+} from '../common/curl-lines.ts'
 
 /** A model as the playground asks it. */
 export interface PlayModel {
@@ -12,94 +17,61 @@ export interface PlayModel {
 
 /** One way to ask a model. */
 export interface PlayApi {
-  readonly id: string
+  readonly id: Way
   readonly title: string
-  readonly contentType: string
-  /** Whether a file can be the body. */
-  readonly takesFiles?: true
-  /** Whether it can ask for a version. */
-  readonly takesVersions?: true
-  /** Absent: it has no gRPC. */
-  readonly grpc?: GrpcWay
-  path(model: PlayModel): string
-  /** A body to begin with. */
-  example(model: PlayModel): string
-  /** What one piece of its answer adds to the text of the answer. */
-  textOf(piece: string): string
+  /** Whether it can ask for a version. OpenAI's API names a model only. */
+  readonly takesVersions: boolean
+  /** Where the answer's text is in one piece; absent: the piece is text. */
+  readonly text?: readonly (readonly (string | number)[])[]
 }
-
-const JSON_TYPE = 'application/json'
 
 /** The APIs of the inference port. */
 export const PLAY_APIS: readonly [PlayApi, ...PlayApi[]] = [
+  { id: 'predictions', title: 'TorchServe predictions', takesVersions: true },
+  { id: 'infer', title: 'Open Inference: infer', takesVersions: true },
+  { id: 'infer_stream', title: 'Open Inference: infer_stream', takesVersions: true },
   {
-    id: 'torchserve',
-    title: 'TorchServe predictions',
-    contentType: 'text/plain',
-    takesFiles: true,
-    takesVersions: true,
-    grpc: PREDICTIONS,
-    path: ({ name, version }) => below('/predictions', name, version),
-    example: () => 'Once upon a time',
-    textOf: (piece) => piece,
-  },
-  {
-    id: 'infer',
-    title: 'Open Inference: infer',
-    contentType: JSON_TYPE,
-    takesVersions: true,
-    grpc: MODEL_INFER,
-    path: (model) => `${v2(model)}/infer`,
-    example: ({ inputs }) => pretty({ inputs: sampleInputs(inputs) }),
-    textOf: (piece) => piece,
-  },
-  {
-    id: 'generate-stream',
+    id: 'generate_stream',
     title: 'Open Inference: generate_stream',
-    contentType: JSON_TYPE,
     takesVersions: true,
-    grpc: GENERATE_STREAM,
-    path: (model) => `${v2(model)}/generate_stream`,
-    example: () => pretty({ text_input: 'Once upon a time' }),
-    textOf: (piece) => textAt(piece, ['text_output']),
+    text: [['text_output']],
   },
   {
-    id: 'chat',
+    id: 'chat/completions',
     title: 'OpenAI: chat completions',
-    contentType: JSON_TYPE,
-    path: () => '/v1/chat/completions',
-    example: ({ name }) =>
-      pretty({ model: name, stream: true, messages: [{ role: 'user', content: 'Tell me a story' }] }),
-    textOf: (piece) =>
-      textAt(piece, ['choices', 0, 'delta', 'content']) ||
-      textAt(piece, ['choices', 0, 'message', 'content']),
+    takesVersions: false,
+    text: [
+      ['choices', 0, 'delta', 'content'],
+      ['choices', 0, 'message', 'content'],
+    ],
   },
-  {
-    id: 'completions',
-    title: 'OpenAI: completions',
-    contentType: JSON_TYPE,
-    path: () => '/v1/completions',
-    example: ({ name }) => pretty({ model: name, stream: true, prompt: 'Once upon a time' }),
-    textOf: (piece) => textAt(piece, ['choices', 0, 'text']),
-  },
+  { id: 'completions', title: 'OpenAI: completions', takesVersions: false, text: [['choices', 0, 'text']] },
+  { id: 'embeddings', title: 'OpenAI: embeddings', takesVersions: false },
 ]
 
-function below(path: string, name: string, version: string | undefined): string {
-  const segments = version === undefined ? [name] : [name, version]
-  return [path, ...segments.map(encodeURIComponent)].join('/')
+/** TorchServe's API takes any body; the others take JSON. */
+export function takesFiles({ id }: PlayApi): boolean {
+  return id === 'predictions'
 }
 
-function v2({ name, version }: PlayModel): string {
-  const model = `/v2/models/${encodeURIComponent(name)}`
-  return version === undefined ? model : `${model}/versions/${encodeURIComponent(version)}`
+export function pathOf({ id }: PlayApi, { name, version }: PlayModel): string {
+  return pathToAsk(id, name, version)
 }
 
-function pretty(body: object): string {
-  return JSON.stringify(body, null, 2)
+/** A body to begin with, the one that `torchserve-ts dev` prints. */
+export function exampleOf({ id }: PlayApi, model: ModelToAsk): string {
+  const body = exampleBody(id, model)
+  return typeof body === 'string' ? body : JSON.stringify(body, null, 2)
+}
+
+/** What one piece of an answer adds to the text of the answer. */
+export function textOf({ text }: PlayApi, piece: string): string {
+  if (text === undefined) return piece
+  return text.map((path) => textAt(piece, path)).find((found) => found !== '') ?? ''
 }
 
 /** The text at a place of a JSON text; empty: there is none. */
-function textAt(json: string, path: readonly (string | number)[]): string {
+export function textAt(json: string, path: readonly (string | number)[]): string {
   try {
     let value: unknown = JSON.parse(json)
     for (const step of path) {

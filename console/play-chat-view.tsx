@@ -15,6 +15,7 @@ export function ChatView({
   onSay: (text: string) => void
 }): JSX.Element {
   const [text, setText] = useState('')
+  const isAnswered = run.answer !== '' && !run.isRefused
   const submit = (event: SubmitEvent): void => {
     event.preventDefault()
     onSay(text)
@@ -22,12 +23,11 @@ export function ChatView({
   }
   return (
     <section aria-label="Chat">
-      <h2>Chat</h2>
       <ol class="chat">
         {messagesOf(body).map((message, index) => (
           <Message key={index} role={message.role} text={message.text} isGrowing={false} />
         ))}
-        {(run.isOpen || run.answer !== '') && (
+        {(run.isOpen || isAnswered) && (
           <Message key="answer" role="assistant" text={run.answer} isGrowing={run.isOpen} />
         )}
       </ol>
@@ -41,8 +41,8 @@ export function ChatView({
           value={text}
           onInput={(event) => setText(event.currentTarget.value)}
         />
-        <button type="submit" disabled={run.isOpen || run.answer === ''}>
-          Say
+        <button type="submit" disabled={run.isOpen || !isAnswered}>
+          Send the next message
         </button>
       </form>
     </section>

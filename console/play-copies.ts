@@ -1,5 +1,4 @@
 import { shellWord } from '../common/curl-lines.ts'
-import { type CopiedCall, grpcurl } from './play-grpcurl.ts'
 
 /** A request as somebody would send it from elsewhere. */
 export interface CopiedRequest {
@@ -8,19 +7,14 @@ export interface CopiedRequest {
   /** Text, or the name of a file. */
   readonly body: string | { readonly file: string }
   readonly needsToken: boolean
-  /** The same over gRPC; undefined: it cannot be asked there. */
-  readonly call: CopiedCall | undefined
 }
 
 /** Programs that send a request and show its answer as it arrives. The token stays out of them. */
 export function copies(request: CopiedRequest): [Copy, ...Copy[]] {
-  const { call, body, needsToken } = request
-  const file = typeof body === 'string' ? undefined : body.file
   return [
     { title: 'curl', program: curl(request) },
     { title: 'TypeScript', program: typescript(request) },
     { title: 'Python', program: python(request) },
-    ...(call === undefined ? [] : [{ title: 'grpcurl', program: grpcurl(call, file, needsToken) }]),
   ]
 }
 

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
+import { Choice } from './fields.tsx'
 import { copies, type CopiedRequest } from './play-copies.ts'
 
 /** The request as a program, to copy. */
@@ -17,19 +18,16 @@ export function CopyAs({ request }: { request: CopiedRequest }): JSX.Element {
     <details>
       <summary>Copy as …</summary>
       <p class="bar">
-        <label for="copy-as">Language</label>
-        <select
+        <Choice
           id="copy-as"
+          label="Language"
           value={title}
-          onChange={(event) => {
-            choose(event.currentTarget.value)
+          options={offered.map((each) => [each.title, each.title])}
+          onChoose={(next) => {
+            choose(next)
             setTold('')
           }}
-        >
-          {offered.map((each) => (
-            <option value={each.title}>{each.title}</option>
-          ))}
-        </select>
+        />
         {isSecureContext && (
           <button type="button" onClick={copy}>
             Copy

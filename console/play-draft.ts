@@ -1,8 +1,12 @@
-import type { OverviewEvent } from '../common/server-events.ts'
-import { reachable } from './api.ts'
-import type { PlayApi, PlayModel } from './play-apis.ts'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { type DeclaredTensor, waysToAsk } from '../common/curl-lines.ts'
+import type { ModelOverview, OverviewEvent } from '../common/server-events.ts'
+import { type Api, reachable } from './api.ts'
+import { healthOf } from './health.ts'
+import { keyOf } from './history.ts'
+import { exampleOf, pathOf, PLAY_APIS, type PlayApi, type PlayModel, takesFiles } from './play-apis.ts'
 import type { CopiedRequest } from './play-copies.ts'
-import { copiedCall } from './play-grpcurl.ts'
+import { isUnauthorized } from './play-run.ts'
 
 /** What the form of the playground holds. */
 export interface Draft {
@@ -15,11 +19,8 @@ export interface Draft {
 }
 
 export function typeOf({ api, file }: Draft): string {
-  return file === undefined ? api.contentType : 'application/octet-stream'
-}
-
-export function bodyOf({ body, file }: Draft): BodyInit {
-  return file ?? body
+  if (file !== undefined) return 'application/octet-stream'
+  return api.id === 'predictions' ? 'text/plain' : 'application/json'
 }
 
 /** The request to the ports that serve its API. */
@@ -29,10 +30,126 @@ export function copied(draft: Draft, { server }: OverviewEvent, hasToken: boolea
   const base =
     address === undefined || !address.startsWith('http') ? location.origin : reachable(address).origin
   return {
-    url: `${base}${api.path(model)}`,
+    url: `${base}${pathOf(api, model)}`,
     contentType: typeOf(draft),
     body: file === undefined ? body : { file: file.name },
     needsToken: hasToken || token !== undefined,
-    call: copiedCall(api, model, file === undefined ? body : '', server),
   }
+}
+
+/** What the user chooses: a model by its key, an API for each model, and a key for inference. */
+interface Chosen {
+  readonly key: string | undefined
+  readonly apis: ReadonlyMap<string, string>
+  readonly token: string | undefined
+}
+
+export interface DraftState {
+  readonly draft: Draft
+  readonly model: ModelOverview
+  /** The APIs that can ask for it. */
+  readonly apis: readonly PlayApi[]
+  /** Whether the key that the user signed in with was refused for inference. */
+  readonly needsKey: boolean
+  chooseModel(key: string): void
+  chooseApi(id: string): void
+  enterToken(token: string): void
+  write(body: string): void
+  take(file: File | undefined): void
+}
+
+/**
+ * Undefined: there is no model. What was written for a model and an API comes back with them.
+ * @param named the model that the address names
+ */
+export function useDraft(
+  overview: OverviewEvent | undefined,
+  api: Api,
+  named: string | null,
+): DraftState | undefined {
+  const [chosen, setChosen] = useState<Chosen>({ key: undefined, apis: new Map(), token: undefined })
+  const [bodies, setBodies] = useState<ReadonlyMap<string, string>>(new Map())
+  const [file, setFile] = useState<File>()
+  useEffect(() => {
+    if (named !== null) setChosen({ ...chosen, key: named })
+  }, [named])
+  const models = overview?.models ?? []
+  const first = useRef<string | undefined>(undefined)
+  const model =
+    models.find((each) => keyOf(each) === (chosen.key ?? first.current)) ??
+    models.find(isWell) ??
+    models.find(({ state }) => state !== 'failed') ??
+    models[0]
+  // It stays, whatever becomes of it.
+  if (model !== undefined) first.current ??= keyOf(model)
+  const { inputs, isRefused } = useInputs(model?.modelName, api, chosen.token)
+  if (model === undefined) return undefined
+  const key = keyOf(model)
+  const asked: PlayModel = {
+    name: model.modelName,
+    version: model.isDefault ? undefined : model.modelVersion,
+    inputs,
+  }
+  const apis = PLAY_APIS.filter(({ takesVersions }) => takesVersions || asked.version === undefined)
+  const fitting = chosen.apis.get(key) ?? waysToAsk(model.methods).at(-1)
+  const spoken = apis.find(({ id }) => id === fitting) ?? PLAY_APIS[0]
+  // What the user works on stays, also when another model comes first by now.
+  const choose = (fields: Partial<Chosen>): void => setChosen({ ...chosen, key, ...fields })
+  const place = `${key} ${spoken.id}`
+  return {
+    draft: {
+      model: asked,
+      api: spoken,
+      body: bodies.get(place) ?? exampleOf(spoken, asked),
+      file: takesFiles(spoken) ? file : undefined,
+      token: chosen.token,
+    },
+    model,
+    apis,
+    needsKey: isRefused,
+    chooseModel: (next) => choose({ key: next }),
+    chooseApi: (id) => choose({ apis: new Map(chosen.apis).set(key, id) }),
+    enterToken: (token) => choose({ token: token.trim() || undefined }),
+    write: (text) => {
+      setBodies(new Map(bodies).set(place, text))
+      choose({})
+    },
+    take: (taken) => {
+      setFile(taken)
+      choose({})
+    },
+  }
+}
+
+interface Inputs {
+  readonly inputs: readonly DeclaredTensor[]
+  /** Whether the key may not ask for inference. */
+  readonly isRefused: boolean
+}
+
+const UNKNOWN: Inputs = { inputs: [], isRefused: false }
+
+function isWell(model: ModelOverview): boolean {
+  return healthOf(model, undefined).level === 'good'
+}
+
+/** The inputs that a model declares; empty until they are known. */
+function useInputs(name: string | undefined, api: Api, token: string | undefined): Inputs {
+  const [known, setKnown] = useState<Inputs & { readonly name: string }>()
+  useEffect(() => {
+    if (name === undefined) return
+    let isCurrent = true
+    const read = async (): Promise<void> => {
+      const answer = await api.infer(`/v2/models/${encodeURIComponent(name)}`, { method: 'GET' }, token)
+      const text = await answer.text()
+      if (!isCurrent) return
+      const { inputs } = (answer.ok ? JSON.parse(text) : {}) as { inputs?: readonly DeclaredTensor[] }
+      setKnown({ name, inputs: inputs ?? [], isRefused: isUnauthorized(answer.status, text) })
+    }
+    read().catch(() => undefined) // the example has another input then
+    return () => {
+      isCurrent = false
+    }
+  }, [name, api, token])
+  return known !== undefined && known.name === name ? known : UNKNOWN
 }

@@ -1,5 +1,6 @@
-import type { JSX } from 'preact'
+import type { ComponentChildren, JSX } from 'preact'
 import { bytes, duration, number } from './format.ts'
+import { logLink } from './links.tsx'
 import type { Figures, Piece, PlayRun } from './play-run.ts'
 import { ScrollTable } from './scroll-table.tsx'
 
@@ -16,47 +17,54 @@ const STATES: Readonly<Record<PlayRun['state'], string>> = {
 
 const FIGURES: readonly { readonly title: string; readonly text: (figures: Figures) => string }[] = [
   { title: 'First piece', text: ({ first }) => duration(first) },
-  { title: 'Gap, p50', text: ({ p50 }) => duration(p50) },
-  { title: 'Gap, p99', text: ({ p99 }) => duration(p99) },
-  { title: 'Pieces per second', text: ({ rate }) => (rate === undefined ? '–' : number(rate)) },
+  { title: 'Gap p50', text: ({ p50 }) => duration(p50) },
+  { title: 'Gap p99', text: ({ p99 }) => duration(p99) },
+  { title: 'Pieces/s', text: ({ rate }) => (rate === undefined ? '–' : number(rate)) },
   { title: 'Pieces', text: ({ pieces }) => number(pieces) },
   { title: 'Received', text: (figures) => bytes(figures.bytes) },
   { title: 'Total', text: ({ total }) => duration(total) },
 ]
 
-/** A run: its figures beside those of the run before, its answer, and each piece with its time. */
-export function RunView({ run, before }: { run: PlayRun; before: PlayRun | undefined }): JSX.Element {
+/** A run: its answer, its figures beside those of the run before, and each piece with its time. */
+export function RunView(props: {
+  run: PlayRun
+  before: PlayRun | undefined
+  isChat: boolean
+  /** Shown in place of the text of the answer. */
+  children: ComponentChildren
+}): JSX.Element {
+  const { run, before, isChat, children } = props
   const runs = before === undefined ? [run] : [run, before]
-  const all = runs.map(({ figures }) => figures)
-  const titles = runs.map(({ title }, index) => (index === 1 ? `${title} (before)` : title))
   return (
     <section aria-label="Answer">
-      <p role="status">
+      <p role="status" class={`outcome ${run.state}`}>
         {run.status !== undefined && `Status ${run.status}, `}
         {STATES[run.state]}
         {run.requestId !== undefined && (
-          <>
-            , request <code>{run.requestId}</code>
-          </>
+          <small>
+            {' '}
+            request <a href={logLink(undefined, run.requestId)}>{run.requestId}</a>
+          </small>
         )}
       </p>
-      {run.reason !== '' && <p role="alert">{run.reason}</p>}
-      <ScrollTable label="Figures" class="figures" columns={['Run', ...titles]}>
-        {FIGURES.map(({ title, text }) => (
+      {run.state === 'failed' && <p role="alert">{run.error}</p>}
+      {children}
+      {!isChat && !run.isRefused && (
+        <pre class="answer" tabIndex={0} aria-label="Text of the answer">
+          {run.answer}
+        </pre>
+      )}
+      <Timeline pieces={run.pieces} total={run.figures.total} />
+      <ScrollTable label="Figures" class="figures" columns={['Run', ...FIGURES.map(({ title }) => title)]}>
+        {runs.map(({ title, figures }, index) => (
           <tr>
-            <th scope="row">{title}</th>
-            {all.map((figures) => (
+            <th scope="row">{index === 0 ? title : `${title} (before)`}</th>
+            {FIGURES.map(({ text }) => (
               <td>{text(figures)}</td>
             ))}
           </tr>
         ))}
       </ScrollTable>
-      <Timeline pieces={run.pieces} total={all[0]!.total} />
-      <h2>Text</h2>
-      <pre class="answer" tabIndex={0} aria-label="Text of the answer">
-        {run.answer}
-      </pre>
-      <h2>Pieces</h2>
       <Pieces run={run} />
     </section>
   )

@@ -1,5 +1,6 @@
 import { reasonOf } from './api.ts'
 import { eventData } from './event-stream.ts'
+import { textAt } from './play-apis.ts'
 
 /** Pieces, characters of a piece and of the answer, and gaps that a run keeps. */
 const MAX_PIECES = 2_000
@@ -97,9 +98,23 @@ export class PlayRun {
     return this.state === 'waiting' || this.state === 'streaming'
   }
 
-  /** Whether its token was refused, which TorchServe's API says with 400. */
   get isUnauthorized(): boolean {
-    return this.status === 401 || (this.status === 400 && this.answer.includes('"InvalidKeyException"'))
+    return isUnauthorized(this.status, this.answer)
+  }
+
+  /** Whether the answer is an error, and not a part of an answer. */
+  get isRefused(): boolean {
+    return this.state === 'failed' && (this.status ?? 500) >= 400
+  }
+
+  /** What a failed answer says, with its code, such as `HANDLER_FAILED: no such word`. */
+  get error(): string {
+    if (this.state !== 'failed') return ''
+    if (this.reason !== '') return this.reason
+    const places = [['error', 'message'], ['error'], ['message']]
+    const message = places.map((path) => textAt(this.answer, path)).find((text) => text !== '')
+    const code = textAt(this.answer, ['error', 'code']) || textAt(this.answer, ['type'])
+    return [code, message ?? this.answer.slice(0, MAX_PIECE)].filter((text) => text !== '').join(': ')
   }
 
   /** Pieces that are no longer in `pieces`. */
@@ -165,6 +180,11 @@ export class PlayRun {
   #now(): number {
     return performance.now() - this.#begin
   }
+}
+
+/** Whether a key was refused, which TorchServe's API says with 400. */
+export function isUnauthorized(status: number | undefined, answer: string): boolean {
+  return status === 401 || (status === 400 && answer.includes('"InvalidKeyException"'))
 }
 
 /** Of sorted values; undefined: there are none. */

@@ -1,10 +1,11 @@
 import type { JSX } from 'preact'
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import type { OpenRequest } from '../common/server-events.ts'
 import type { ViewProps } from './app.tsx'
 import { reasonOf } from './api.ts'
 import { Ask, type Question } from './ask.tsx'
-import { bytes, duration, number } from './format.ts'
+import { Search } from './fields.tsx'
+import { bytes, count, duration, number } from './format.ts'
 
 /** Height of a row, as app.css has it; only the rows in sight are in the document. */
 const ROW = 34
@@ -29,7 +30,7 @@ const WAITS: Readonly<Record<OpenRequest['waitsFor'], string>> = {
 
 const COLUMNS: readonly Column[] = [
   column('Model', ({ modelName, modelVersion = '' }) => `${modelName} ${modelVersion}`.trim()),
-  column('API', (request) => request.dialect),
+  column('API', (request) => request.api),
   column('Client', (request) => request.client),
   column('Key', (request) => request.key ?? '–'),
   measure('Age', (request) => request.ageMs, duration),
@@ -60,11 +61,12 @@ function shown(milliseconds: number): string {
 }
 
 /** Every open request, and a button that cancels it. */
-export function RequestsView({ state, api }: ViewProps): JSX.Element {
+export function RequestsView({ state, api, params }: ViewProps): JSX.Element {
   const [filter, setFilter] = useState('')
   const [sort, setSort] = useState({ column: AGE, descending: true })
   const [question, setQuestion] = useState<Question>()
   const [told, setTold] = useState('')
+  useEffect(() => setFilter(params.get('filter') ?? filter), [params])
   if (state.requests === undefined) return <p class="note">Waiting for the server …</p>
   const { total, requests } = state.requests
   const rows = sorted(
@@ -84,24 +86,28 @@ export function RequestsView({ state, api }: ViewProps): JSX.Element {
   return (
     <>
       <p class="bar">
-        <span class="field">
-          <label for="filter">Filter</label>
-          <input
-            id="filter"
-            type="search"
-            placeholder="model, API, client, key, id"
-            value={filter}
-            onInput={(event) => setFilter(event.currentTarget.value)}
-          />
-        </span>
+        <Search
+          id="filter"
+          label="Filter"
+          placeholder="model, API, client, key, id"
+          value={filter}
+          onText={setFilter}
+        />
         <span>
-          {number(rows.length)} shown, {number(total)} open
+          {number(rows.length)} of {count(total, 'open request')}
         </span>
       </p>
       <p role="status" class="told">
         {told}
       </p>
-      <RequestTable rows={rows} sort={sort} onSort={setSort} onCancel={cancel} />
+      {total === 0 ? (
+        <p class="note empty">
+          No request is open. Send one in the <a href="#playground">playground</a>: it is here until its
+          answer has ended. Ended requests are in the <a href="#log">log</a>.
+        </p>
+      ) : (
+        <RequestTable rows={rows} sort={sort} onSort={setSort} onCancel={cancel} />
+      )}
       {question !== undefined && <Ask question={question} onClose={() => setQuestion(undefined)} />}
     </>
   )
@@ -146,7 +152,9 @@ function RequestTable(props: {
                 </button>
               </th>
             ))}
-            <th scope="col">Action</th>
+            <th scope="col" class="sticky">
+              Action
+            </th>
           </tr>
         </thead>
         <tbody>
@@ -156,8 +164,8 @@ function RequestTable(props: {
               {COLUMNS.map(({ text }) => (
                 <td title={text(request)}>{text(request)}</td>
               ))}
-              <td>
-                {request.dialect !== 'workflow' && (
+              <td class="sticky">
+                {request.api !== 'workflow' && (
                   <button
                     type="button"
                     class="harms"
@@ -211,6 +219,6 @@ function sorted(rows: OpenRequest[], { key }: Column, descending: boolean): Open
 
 function matches(request: OpenRequest, filter: string): boolean {
   const wanted = filter.trim().toLowerCase()
-  const { modelName, dialect, client, key = '', id } = request
-  return [modelName, dialect, client, key, id].some((text) => text.toLowerCase().includes(wanted))
+  const { modelName, api, client, key = '', id } = request
+  return [modelName, api, client, key, id].some((text) => text.toLowerCase().includes(wanted))
 }

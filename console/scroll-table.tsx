@@ -24,3 +24,17 @@ export function ScrollTable(props: {
     </div>
   )
 }
+
+/** Names with their values, side by side. */
+export function Facts({ facts }: { facts: readonly (readonly [string, string])[] }): JSX.Element {
+  return (
+    <dl class="facts">
+      {facts.map(([name, value]) => (
+        <div>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}

@@ -1,38 +1,65 @@
 import type { JSX } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 
 const focus = (input: HTMLInputElement | null): void => input?.focus()
 
-/** Asks for a token. `reason`: why the one before was refused. */
-export function SignIn({
-  reason,
-  onToken,
-}: {
-  reason: string | undefined
-  onToken: (token: string) => void
-}): JSX.Element {
+interface SignInProps {
+  /** Why the key before was refused; undefined: there was none. */
+  readonly reason: string | undefined
+  readonly onToken: (token: string) => void
+}
+
+/** Asks for a key. */
+export function SignIn(props: SignInProps): JSX.Element {
+  return (
+    <main class="sign-in">
+      <h1>Sign in</h1>
+      <p>
+        Paste the management key of <code>key_file.json</code>, which the server writes to its working folder,
+        or an API key with the scope <code>management</code>. The page keeps it until you close or reload it.
+      </p>
+      <KeyForm {...props} />
+    </main>
+  )
+}
+
+/** Asks for a key above the page, whose key has ended: what was written there stays. */
+export function SignInAgain(props: SignInProps): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => dialog.current!.showModal(), [])
+  return (
+    <dialog ref={dialog} aria-labelledby="again" onCancel={(event) => event.preventDefault()}>
+      <h2 id="again">Your key has ended</h2>
+      <p>Sign in again: the page and what you typed are kept.</p>
+      <KeyForm {...props} />
+      <p>
+        <a href="/console">Leave instead</a>, and forget the page.
+      </p>
+    </dialog>
+  )
+}
+
+function KeyForm({ reason, onToken }: SignInProps): JSX.Element {
   const submit = (event: SubmitEvent): void => {
     event.preventDefault()
     const token = new FormData(event.currentTarget as HTMLFormElement).get('token')
     if (typeof token === 'string' && token.trim() !== '') onToken(token.trim())
   }
   return (
-    <main class="sign-in">
-      <h1>Sign in</h1>
-      <p>
-        Use the management key of <code>key_file.json</code>, which the server writes to its working folder,
-        or an API key with the scope <code>management</code>. The page keeps it until you close or reload it.
-      </p>
+    <>
       {reason !== undefined && (
         <p role="alert">
-          The server refused this token: {reason}. A server that starts anew writes new keys to{' '}
-          <code>key_file.json</code>, and its inference key is not for this page.
+          The server refused this key: {reason}. A restarted server writes new keys to{' '}
+          <code>key_file.json</code>. The inference key does not open this page.
         </p>
       )}
       <form onSubmit={submit}>
-        <label for="token">Token</label>
+        <label for="token">Key</label>
         <input id="token" name="token" type="password" autocomplete="off" required ref={focus} />
-        <button type="submit">Sign in</button>
+        <button type="submit" class="primary">
+          Sign in
+        </button>
       </form>
-    </main>
+    </>
   )
 }

@@ -320,7 +320,6 @@ class Server implements RunningServer {
       memoryBytes: process.memoryUsage.rss(),
       cpuSeconds: (user + system) / 1e6,
       listening: [...this.listening],
-      grpcTls: this.#settings.enableGrpcSsl,
     }
   }
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 import { curlLines, type ModelToAsk } from '../../common/curl-lines.ts'
 import { parseHost } from '../edge/http/host.ts'
@@ -11,9 +12,21 @@ export function wantsPage(method: string, accept: string): boolean {
   return (method === 'GET' || method === 'HEAD') && /\btext\/html\b/i.test(accept)
 }
 
+const STYLE = `
+:root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+h1, h2 { margin: 1.2rem 0 0.2rem; font-size: 1.4rem }
+h2 { font-size: 1.1rem }
+p { margin: 0 0 0.4rem }
+pre { padding: 0.6rem; border: 1px solid #8886; border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere }
+`
+
 export const WELCOME_HEADERS: readonly (readonly [name: string, value: string])[] = [
   ['content-type', 'text/html; charset=utf-8'],
-  ['content-security-policy', "default-src 'none'; frame-ancestors 'none'"],
+  [
+    'content-security-policy',
+    `default-src 'none'; frame-ancestors 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
+  ],
 ]
 
 const DOCS = 'https://github.com/torchserve-ts/torchserve-ts'
@@ -30,7 +43,9 @@ export function welcomePage(exchange: Exchange): string {
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>torchserve-ts</title>
+<style>${STYLE}</style>
 <h1>A torchserve-ts server</h1>
 <p>${PURPOSES[listener]}</p>
 ${servesInference(listener) ? howToAsk(exchange) : ''}<ul>

@@ -154,6 +154,7 @@ export class Job implements Limited, Budgeted {
   outcome: JobOutcome | undefined
   /** Why it failed or timed out. */
   errorCode: ErrorCode | undefined
+  errorText: string | undefined
   /** Undefined where tracing is off. */
   span: JobSpan | undefined
   /** Whether the response is a stream. */
@@ -354,6 +355,7 @@ export class Job implements Limited, Budgeted {
   fail(error: ServeError): void {
     if (this.ended) return
     this.errorCode = error.code
+    this.errorText = error.said ?? error.message
     this.#end(OUTCOME_OF[error.code] ?? 'failed')
     this.#refuse(error)
   }
@@ -401,10 +403,15 @@ export class Job implements Limited, Budgeted {
   expired({ code, what, key, ms }: TimeLimit): void {
     if (this.ended) return
     const stall = this.#stall
-    this.errorCode = stall === undefined ? code : 'CLIENT_STALLED'
+    const error = new ServeError(
+      stall === undefined ? code : 'CLIENT_STALLED',
+      `Timed out after ${ms / 1000} s: ${stall ?? what} (${key})`,
+    )
+    this.errorCode = error.code
+    this.errorText = error.message
     this.#end(stall === undefined ? 'timed_out' : 'client_stalled')
     this.#holder.abandon(this, 'timeout')
-    this.#refuse(new ServeError(this.errorCode, `Timed out after ${ms / 1000} s: ${stall ?? what} (${key})`))
+    this.#refuse(error)
   }
 
   /** What the client did not do, so that the handler waits for it; undefined: the handler is not done. */

@@ -22,6 +22,9 @@ export function overviewOf(model: Model, isDefault: boolean): ModelOverview {
     queue: { waiting: queue.pending, room: queue.remainingCapacity },
     open,
     streams,
+    methods: model.methods,
+    failedInARow: metrics.tally.failedInARow,
+    errors: [...metrics.tally.errors.values()].map((each) => ({ ...each })),
     trafficShare: model.traffic?.share,
     counts: {
       unary: { ...unary.endings },

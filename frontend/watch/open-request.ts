@@ -15,7 +15,7 @@ export function openRequest(job: Job, now: number): OpenRequest {
     id: request.requestId,
     modelName: request.modelName,
     modelVersion: job.version,
-    dialect: request.dialect ?? 'server',
+    api: request.dialect ?? 'server',
     client: sender === undefined ? 'server' : unmapped(sender.address),
     key: sender?.keyName,
     ageMs: Math.round(now - createdAt),

@@ -28,7 +28,9 @@ afterEach(async () => {
 
 async function open(dark = false): Promise<void> {
   ;({ page, faults } = await openPage(`http://127.0.0.1:${server.ports.management}/console#playground`, dark))
-  await page.getByLabel('API', { exact: true }).selectOption({ label: 'OpenAI: chat completions' })
+  // A chat model is asked for a chat from the start.
+  await page.getByLabel('Body').waitFor()
+  expect(await page.getByLabel('API', { exact: true }).inputValue()).toBe('chat/completions')
 }
 
 /** The body of a chat whose last message is the plan of a run. */
@@ -60,7 +62,7 @@ test.each([false, true])('the answer grows piece by piece below the messages (da
   await expectText(answer, 'assistant1\n …')
   expect(await messages().nth(0).textContent()).toBe('systemCount')
   expect(await messages().nth(1).textContent()).toContain('grows')
-  expect(await page.getByRole('button', { name: 'Say' }).isDisabled()).toBe(true)
+  expect(await page.getByRole('button', { name: 'Send the next message' }).isDisabled()).toBe(true)
   writeFileSync(`${gates}.1`, '')
   await expectText(answer, 'assistant1\n2\n …')
   await expectAccessible(page)

@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib'
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { expectAccessible, openPage, picture } from '../support/browser.ts'
 import type { OverviewEvent } from '../../common/server-events.ts'
 import { REPOSITORY } from '../support/server-process.ts'
@@ -28,7 +28,7 @@ const LONGEST_FRAME = `new Promise((resolve) => {
 /** How many requests the table shows as soon as a filter has left ten of them; frames come later. */
 const FILTERED = `new Promise((resolve) => {
   const observer = new MutationObserver(() => {
-    if (!document.body.textContent.includes('10 shown')) return
+    if (!document.body.textContent.includes('10 of')) return
     observer.disconnect()
     resolve(document.querySelectorAll('td[title^="id-0123"]').length)
   })
@@ -72,15 +72,25 @@ async function follow(hash = '', dark = false): Promise<void> {
   await page.getByRole('status').getByText('live').waitFor()
 }
 
+/** The row of a model in the table. */
+function row(name: string): Locator {
+  return page.getByRole('region', { name: 'Models' }).getByRole('row').filter({ hasText: name }).first()
+}
+
+/** Opens the row of a model. */
+async function unfold(name: string): Promise<void> {
+  await row(name).getByRole('button', { expanded: false }).click()
+}
+
 test('a wrong token is refused with the server’s words, and a right one shows the overview', async () => {
   watched.token = 'right'
   await open()
   await page.getByRole('heading', { name: 'Sign in' }).waitFor()
   await expectAccessible(page)
-  await page.getByLabel('Token').fill('wrong')
+  await page.getByLabel('Key', { exact: true }).fill('wrong')
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('alert').getByText('Token Authentication failed.').waitFor()
-  await page.getByLabel('Token').fill('right')
+  await page.getByLabel('Key', { exact: true }).fill('right')
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('status').getByText('live').waitFor()
   await page.getByRole('button', { name: 'Sign out' }).click()
@@ -90,14 +100,14 @@ test('a wrong token is refused with the server’s words, and a right one shows 
 test('a token that was refused can be tried again', async () => {
   watched.token = 'right'
   await open()
-  await page.getByLabel('Token').fill('right')
+  await page.getByLabel('Key', { exact: true }).fill('right')
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('status').getByText('live').waitFor()
   watched.token = 'another'
   watched.lose()
   await page.getByRole('alert').getByText('Token Authentication failed.').waitFor()
   watched.token = 'right'
-  await page.getByLabel('Token').fill('right')
+  await page.getByLabel('Key', { exact: true }).fill('right')
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('status').getByText('live').waitFor()
 })
@@ -105,15 +115,15 @@ test('a token that was refused can be tried again', async () => {
 test('a view is as it was left when it is shown again, until the user signs out', async () => {
   watched.token = 'right'
   await open('#log')
-  await page.getByLabel('Token').fill('right')
+  await page.getByLabel('Key', { exact: true }).fill('right')
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('status').getByText('live').waitFor()
   watched.send('overview', overview([model()]))
-  await page.getByText('No line has come').waitFor()
+  await page.getByText('No line has come yet').waitFor()
   watched.send('log', { lines: [logLine('loaded'), logLine('Traceback', 'error')], dropped: 0 })
   await page.getByLabel('Search').fill('trace')
-  await page.getByText('1 lines').waitFor()
-  expect(await page.getByText('No line has come').count()).toBe(0)
+  await page.getByText('1 line').waitFor()
+  expect(await page.getByText('No line has come yet').count()).toBe(0)
   await page.getByRole('link', { name: 'Playground' }).click()
   await page.getByLabel('Body').fill('written')
   await page.getByRole('link', { name: 'Log' }).click()
@@ -124,7 +134,7 @@ test('a view is as it was left when it is shown again, until the user signs out'
   await page.getByRole('link', { name: 'Playground' }).click()
   expect(await page.getByLabel('Body').inputValue()).toBe('written')
   await page.getByRole('button', { name: 'Sign out' }).click()
-  await page.getByLabel('Token').fill('right')
+  await page.getByLabel('Key', { exact: true }).fill('right')
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('status').getByText('live').waitFor()
   watched.send('overview', overview([model()]))
@@ -135,11 +145,13 @@ test('a view is as it was left when it is shown again, until the user signs out'
 test('a question goes with its view, and leaves the page to the user', async () => {
   await follow()
   watched.send('overview', overview([model()]))
+  await page.getByRole('link', { name: 'Log' }).click()
   await page.getByRole('link', { name: 'Models' }).click()
+  await unfold('words')
   await page.getByRole('button', { name: 'Unregister', exact: true }).click()
   await page.getByRole('dialog').waitFor()
   await page.goBack()
-  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  await page.getByRole('heading', { name: 'Log' }).waitFor()
   await page.getByRole('link', { name: 'Models' }).click()
   await page.getByRole('button', { name: 'Scale', exact: true }).waitFor()
   expect(await page.getByRole('dialog').count()).toBe(0)
@@ -156,8 +168,8 @@ test('after a new start the server is asked for its configuration again', async 
   watched.send('overview', started(1))
   await page.waitForResponse('**/configuration')
   watched.send('overview', started(1))
-  await page.getByRole('link', { name: 'Overview' }).click()
-  await page.getByRole('heading', { name: 'words' }).waitFor()
+  await page.getByRole('link', { name: 'Models' }).click()
+  await row('words').waitFor()
   await page.getByRole('link', { name: 'Configuration' }).click()
   expect(asked()).toBe(1)
   const again = page.waitForResponse('**/configuration')
@@ -174,13 +186,13 @@ test('the overview says whether the server runs or stops, and since when it is u
     })
     return { ...event, server: { ...event.server, startedAt: '2026-01-02T03:04:05.000Z', draining } }
   }
-  const facts = page.locator('.facts').first().locator('div')
+  const facts = page.getByRole('region', { name: 'Server' }).locator('.facts div')
   watched.send('overview', state(false))
-  await page.getByRole('heading', { name: 'words' }).getByText('ready').waitFor()
-  expect((await facts.allTextContents()).slice(0, 2)).toEqual(['Staterunning', 'Up1 h 2 min'])
+  await row('words').getByText('ready').waitFor()
+  expect((await facts.allTextContents()).slice(0, 2)).toEqual(['Staterunning', 'Up for1 h 2 min'])
   watched.send('overview', state(true))
-  await page.getByRole('heading', { name: 'words' }).getByText('stopped').waitFor()
-  expect((await facts.allTextContents()).slice(0, 2)).toEqual(['Statestopping', 'Up1 h 2 min'])
+  await row('words').getByText('stopped').waitFor()
+  expect((await facts.allTextContents()).slice(0, 2)).toEqual(['Statestopping', 'Up for1 h 2 min'])
 })
 
 test('a model tells how many requests wait, how many more may, and how others ended', async () => {
@@ -189,13 +201,13 @@ test('a model tells how many requests wait, how many more may, and how others en
   const unary = { finished: 5, failed: 0, cancelled: 0, timed_out: 0, client_stalled: 0 }
   const counts = { unary, stream, items: 6, bytes: 7 }
   watched.send('overview', overview([model({ queue: { waiting: 8, room: 92 }, counts })]))
-  await page.getByRole('heading', { name: 'words' }).waitFor()
-  const facts = await page.locator('.model .facts div').allTextContents()
+  await unfold('words')
+  const facts = await page.locator('.opened .facts div').allTextContents()
   expect(facts).toEqual(
     expect.arrayContaining([
-      'Queue8 waiting, room for 92',
+      'Queue8 waiting, room for 92 more',
       'Streams1 finished, 2 failed, 3 cancelled, 4 timed out',
-      'Unary5 finished',
+      'Whole answers5 finished',
     ]),
   )
 })
@@ -204,7 +216,7 @@ test.each([false, true])('models, workers and charts are shown (dark: %s)', asyn
   await follow('', dark)
   const exit = { at: '2026-01-02T03:04:05.000Z', cause: 'killed by SIGKILL', lines: ['the last line'] }
   const failure = { id: 'f-1', at: exit.at, reason: 'Cannot find module weights' }
-  const workers = [{ id: '9000', state: 'UNLOADED', inFlight: 0, restarts: 3, lastExit: exit }]
+  const workers = [{ id: '9000', state: 'failed', inFlight: 0, restarts: 3, lastExit: exit }]
   const models = [model(), model({ modelName: 'broken', state: 'failed', failure, workers })]
   const loading = [
     {
@@ -223,9 +235,10 @@ test.each([false, true])('models, workers and charts are shown (dark: %s)', asyn
     watched.send('overview', overview([{ ...models[0]!, counts, times }, models[1]!], { at, loading }))
   }
   await page.getByText('sent 100', { exact: true }).waitFor()
-  await page.getByText('p50 10 ms, p99 98 ms').waitFor()
-  await page.getByRole('heading', { name: 'broken' }).waitFor()
-  await page.getByText('Cannot find module weights').waitFor()
+  await page.getByText('p50 10 ms', { exact: true }).waitFor()
+  await page.getByText('p99 98 ms', { exact: true }).waitFor()
+  await unfold('broken')
+  await page.getByRole('alert').getByText('Cannot find module weights').waitFor()
   await page.getByText('killed by SIGKILL').click()
   await page.getByText('the last line').waitFor()
   await page.getByRole('progressbar').waitFor()
@@ -239,12 +252,15 @@ test('a value of one second between seconds without any is a point of the chart'
     const firstResponse = { bounds: [0.001, 0.01, 0.1], counts: [0, first, 0, 0], sum: first }
     const times = { ...model().times, firstResponse }
     const time = new Date(Date.UTC(2026, 0, 2, 3, 4, at)).toISOString()
-    watched.send('overview', overview([model({ times, minWorkers: at })], { at: time }))
-    await page.getByText(`1, ${at} to 1 wanted`).waitFor()
+    watched.send('overview', overview([model({ times, queue: { waiting: at, room: 9 } })], { at: time }))
+    await row('words')
+      .getByRole('cell', { name: String(at), exact: true })
+      .waitFor()
   }
   const inked = (): Promise<number> =>
     page.evaluate<number>(`(() => {
       const figure = [...document.querySelectorAll('figure')].find((each) => /first item/.test(each.textContent))
+      if (figure.querySelector('canvas') === null) return 0
       const { width, height } = figure.querySelector('canvas')
       const { data } = figure.querySelector('canvas').getContext('2d').getImageData(0, 0, width, height)
       return Array.from({ length: data.length / 4 }, (_, index) => data.subarray(index * 4, index * 4 + 4))
@@ -261,7 +277,7 @@ test('2,000 open requests: few are in the document, and they can be sorted, sear
   await follow('#requests')
   const requests = Array.from({ length: 2_000 }, (_, index) => openRequest(index))
   watched.send('requests', { at: '', total: 2_000, requests })
-  await page.getByText('2,000 shown, 2,000 open').waitFor()
+  await page.getByText('2,000 of 2,000 open requests').waitFor()
   expect(await page.locator('tbody tr').count()).toBeLessThan(40)
   await page.getByTitle('id-01999').waitFor()
   await page.getByRole('button', { name: 'Age' }).click()
@@ -271,25 +287,25 @@ test('2,000 open requests: few are in the document, and they can be sorted, sear
   await expectAccessible(page)
   await picture(page, 'requests')
   expect(await page.evaluate(FILTERED)).toBe(10)
-  await page.getByText('10 shown, 2,000 open').waitFor()
+  await page.getByText('10 of 2,000 open requests').waitFor()
 })
 
 test('a request is found by its model, API, client, key or id, whatever the case', async () => {
   await follow('#requests')
   const requests = [
     openRequest(1, { modelName: 'Nouns' }),
-    openRequest(2, { dialect: 'torchserve-grpc' }),
+    openRequest(2, { api: 'torchserve-grpc' }),
     openRequest(3, { client: '10.0.0.3' }),
     openRequest(4, { key: 'Alice' }),
     openRequest(5),
   ]
   watched.send('requests', { at: '', total: 5, requests })
-  await page.getByText('5 shown, 5 open').waitFor()
+  await page.getByText('5 of 5 open requests').waitFor()
   const wanted = ['nOUNS', ' GRPC', '10.0.0.3 ', ' ALICE ', 'ID-00005']
   for (const [index, text] of wanted.entries()) {
     await page.getByLabel('Filter').fill(text)
     await page.getByTitle(requests[index]!.id).waitFor()
-    await page.getByText('1 shown, 5 open').waitFor()
+    await page.getByText('1 of 5 open requests').waitFor()
   }
 })
 
@@ -301,7 +317,7 @@ test('a request says what it waits for, and a dash for what has not come', async
     openRequest(3, { waitsFor: 'worker', firstResponseMs: undefined, lastGapMs: undefined }),
   ]
   watched.send('requests', { at: '', total: 3, requests })
-  await page.getByText('3 shown, 3 open').waitFor()
+  await page.getByText('3 of 3 open requests').waitFor()
   const columns = await page.locator('thead th').allTextContents()
   const cells = (column: string): Promise<string[]> =>
     page.locator(`tbody td:nth-child(${columns.indexOf(column) + 1})`).allTextContents()
@@ -317,7 +333,7 @@ test('the page draws while 2,000 requests scroll by and change four times a seco
     watched.send('requests', { at: '', total: 2_000, requests })
   }
   tell(0)
-  await page.getByText('2,000 shown, 2,000 open').waitFor()
+  await page.getByText('2,000 of 2,000 open requests').waitFor()
   let rounds = 0
   const timer = setInterval(() => tell((rounds += 1)), 250)
   const longest = await page.evaluate<number>(LONGEST_FRAME)
@@ -365,7 +381,7 @@ test('a request is cancelled after a question, and not without it', async () => 
 
 test('a node of a workflow has no cancel of its own: its workflow is cancelled', async () => {
   await follow('#requests')
-  const requests = [openRequest(1), openRequest(2, { dialect: 'workflow', id: 'id-00001/node' })]
+  const requests = [openRequest(1), openRequest(2, { api: 'workflow', id: 'id-00001/node' })]
   watched.send('requests', { at: '', total: 2, requests })
   await page.getByTitle('id-00001/node').waitFor()
   expect(await page.getByRole('button', { name: /^Cancel id/ }).count()).toBe(1)
@@ -374,9 +390,11 @@ test('a node of a workflow has no cancel of its own: its workflow is cancelled',
 test('a model is registered, scaled up at once, and scaled down or unregistered only after a question', async () => {
   await follow('#models')
   watched.send('overview', overview([model()]))
+  await page.getByText('Register a model').click()
   await page.getByLabel('Archive in the model store, or URL').fill('a b.mar')
   await page.getByRole('button', { name: 'Register', exact: true }).click()
   await page.getByText('Done: POST').waitFor()
+  await unfold('words')
   const workers = page.getByRole('form', { name: 'Scale words 1.0' }).getByLabel('Workers')
   await workers.fill('3')
   await page.getByRole('button', { name: 'Scale', exact: true }).click()
@@ -400,11 +418,13 @@ test('a model is registered, scaled up at once, and scaled down or unregistered 
 test('what is written in a form stays while events arrive', async () => {
   await follow('#models')
   watched.send('overview', overview([model()]))
+  await page.getByText('Register a model').click()
   await page.getByRole('form', { name: 'Register a model' }).getByLabel('Workers').fill('3')
+  await unfold('words')
   const workers = page.getByRole('form', { name: 'Scale words 1.0' }).getByLabel('Workers')
   await workers.fill('4')
   watched.send('overview', overview([model({ state: 'loading', minWorkers: 2 })]))
-  await page.getByRole('heading', { name: 'words' }).getByText('loading').waitFor()
+  await row('words').getByText('loading').waitFor()
   expect(await workers.inputValue()).toBe('4')
   await page.getByLabel('Archive in the model store, or URL').fill('a.mar')
   await page.getByRole('button', { name: 'Register', exact: true }).click()
@@ -420,13 +440,13 @@ test('the log is filtered by level and text, and stands still when paused', asyn
   await page.getByLabel('Level').selectOption('warn')
   await page.getByText('2 lines').waitFor()
   await page.getByLabel('Search').fill('trace')
-  await page.getByText('1 lines').waitFor()
+  await page.getByText('1 line').waitFor()
   await page.getByLabel('Search').fill('')
   await page.getByRole('button', { name: 'Pause' }).click()
   watched.send('log', { lines: [logLine('later', 'error')], dropped: 0 })
-  await page.getByRole('button', { name: 'Go on' }).waitFor()
+  await page.getByRole('button', { name: 'Continue' }).waitFor()
   expect(await page.getByText('later').count()).toBe(0)
-  await page.getByRole('button', { name: 'Go on' }).click()
+  await page.getByRole('button', { name: 'Continue' }).click()
   await page.getByText('later').waitFor()
   await expectAccessible(page)
   await picture(page, 'log')
@@ -457,7 +477,7 @@ test('a line of the log is found by its thread and its logger too', async () => 
   await page.getByLabel('Search').fill('access_LOG')
   await page.getByText('2 lines').waitFor()
   await page.getByLabel('Search').fill('w-9001')
-  await page.getByText('1 lines').waitFor()
+  await page.getByText('1 line').waitFor()
   expect(await page.getByLabel('Log lines').locator('div').allTextContents()).toEqual([
     expect.stringMatching('two'),
   ])
@@ -498,11 +518,11 @@ test('who reads further up in the log stays there while lines come, and follows 
 test('lines that the server left out are counted together, from the first one on', async () => {
   await follow('#log')
   watched.send('log', { lines: [logLine('one')], dropped: 0 })
-  await page.getByText('1 lines', { exact: true }).waitFor()
+  await page.getByText('1 line', { exact: true }).waitFor()
   watched.send('log', { lines: [], dropped: 1 })
-  await page.getByText('1 lines, 1 left out by the server').waitFor()
+  await page.getByText('1 line, 1 left out by the server').waitFor()
   watched.send('log', { lines: [], dropped: 2 })
-  await page.getByText('1 lines, 3 left out by the server').waitFor()
+  await page.getByText('1 line, 3 left out by the server').waitFor()
 })
 
 test('the page forgets all but the last 2,000 lines of the log', async () => {
@@ -511,7 +531,7 @@ test('the page forgets all but the last 2,000 lines of the log', async () => {
   watched.send('log', { lines, dropped: 0 })
   await page.getByText('line 1999 of many').waitFor()
   await page.getByLabel('Search').fill('line 0 of')
-  await page.getByText('1 lines', { exact: true }).waitFor()
+  await page.getByText('1 line', { exact: true }).waitFor()
   watched.send('log', { lines: [logLine('line 0 of others')], dropped: 0 })
   await page.getByText('line 0 of others').waitFor()
   expect(await page.getByText('line 0 of many').count()).toBe(0)
@@ -522,9 +542,9 @@ test('a letter whose bytes come in two pieces is whole', async () => {
   const event = eventBytes('overview', overview([model({ modelName: 'wörter' })]))
   const cut = event.indexOf('ö') + 1
   watched.write(Buffer.concat([eventBytes('overview', overview([model()])), event.subarray(0, cut)]))
-  await page.getByRole('heading', { name: 'words' }).waitFor()
+  await row('words').waitFor()
   watched.write(event.subarray(cut))
-  await page.getByRole('heading', { name: 'wörter' }).waitFor()
+  await row('wörter').waitFor()
 })
 
 test('a model that is unregistered takes its counts along, and no rate is negative', async () => {
@@ -550,27 +570,27 @@ test('HTML in names, errors and log lines stays text', async () => {
     'overview',
     overview([model({ modelName: EVIL, state: 'failed', failure, workers, runtime: EVIL })]),
   )
-  await page.getByRole('heading', { name: EVIL }).waitFor()
+  await row(EVIL).waitFor()
   watched.send('requests', {
     at: '',
     total: 1,
     requests: [openRequest(1, { id: EVIL, client: EVIL, key: EVIL })],
   })
-  await page.getByRole('link', { name: 'Live requests' }).click()
+  await page.getByRole('link', { name: 'Requests' }).click()
   await page.getByRole('cell', { name: EVIL }).first().waitFor()
   watched.send('log', { lines: [logLine(EVIL)], dropped: 0 })
   await page.getByRole('link', { name: 'Log' }).click()
   // Until the page shows the view, the table of requests says the same.
   await page.getByLabel('Log lines').getByText(EVIL).waitFor()
   await page.getByRole('link', { name: 'Models' }).click()
-  await page.getByRole('heading', { name: EVIL }).waitFor()
+  await unfold(EVIL)
   expect(await page.locator('img, #console script').count()).toBe(0)
 })
 
 test('a lost connection is said, with the time of what is shown, and made again', async () => {
   await follow()
   watched.send('overview', overview([model()]))
-  await page.getByRole('heading', { name: 'words' }).waitFor()
+  await row('words').waitFor()
   watched.lose()
   await page.getByText('connection lost, trying again').waitFor()
   await page.getByText(/^This is how it was at \d\d:04:05, before/).waitFor()
@@ -584,10 +604,10 @@ test('events that fall silent are a lost connection, and made again', async () =
   await page.clock.install()
   // The page sets its timers anew after each event.
   watched.send('overview', overview([model()]))
-  await page.getByRole('heading', { name: 'words' }).waitFor()
+  await row('words').waitFor()
   await page.clock.fastForward(9_000)
   watched.send('overview', overview([model({ modelName: 'still' })]))
-  await page.getByRole('heading', { name: 'still' }).waitFor()
+  await row('still').waitFor()
   await page.clock.fastForward(11_000)
   await page.getByText('connection lost, trying again').waitFor()
   await page.clock.fastForward(1_000)
@@ -613,6 +633,143 @@ test('tries to connect come ever later, up to ten seconds, and soon again after 
   await page.getByRole('status').getByText('live', { exact: true }).waitFor()
   await page.evaluate('isDown = true')
   expect(await waits(2_000)).toEqual([500, 1_000])
+})
+
+test('the first line names the failed model and its cause, and says when all is well', async () => {
+  await follow()
+  const health = page.getByRole('region', { name: 'Health' })
+  const failure = { id: 'f-1', at: '2026-01-02T03:04:05.000Z', reason: 'Cannot find module weights' }
+  watched.send('overview', overview([]))
+  await health.getByText('No model is registered. Register one below.').waitFor()
+  watched.send('overview', overview([model(), model({ modelName: 'nouns' })]))
+  await health.getByText('All is well: 2 of 2 models ready').waitFor()
+  watched.send('overview', overview([model(), model({ modelName: 'nouns', state: 'failed', failure })]))
+  await health.getByText('1 of 2 models has a problem.').waitFor()
+  expect(await health.getByRole('listitem').allTextContents()).toEqual([
+    'nouns 1.0 failed to load: Cannot find module weights Log',
+  ])
+  expect(
+    await page.evaluate<number>("document.querySelector('.verdict').getBoundingClientRect().top"),
+  ).toBeLessThan(80)
+  // It is the first row, too.
+  expect(await page.locator('.models tbody tr').first().textContent()).toContain('nouns')
+  await page.getByRole('link', { name: 'Playground' }).click()
+  await page.getByRole('link', { name: '1 problem' }).click()
+  await health.getByRole('link', { name: 'nouns 1.0' }).click()
+  await page.getByRole('alert').getByText('Cannot find module weights').waitFor()
+})
+
+test('a model whose requests fail is not plainly ready: the row has rate, count and error code', async () => {
+  await follow()
+  const none = { finished: 0, failed: 0, cancelled: 0, timed_out: 0, client_stalled: 0 }
+  const failing = (second: number, failed: number): void => {
+    const at = new Date(Date.UTC(2026, 0, 2, 3, 4, second)).toISOString()
+    const last = { at, requestId: 'id-00009', reason: 'no tokenizer' }
+    const errors = [{ code: 'HANDLER_FAILED', count: failed, ...last }]
+    const counts = { unary: { ...none, failed }, stream: none, items: 0, bytes: 0 }
+    watched.send('overview', overview([model({ failedInARow: failed, errors, counts })], { at }))
+  }
+  failing(1, 10)
+  await row('words').getByText('All 10 requests failed: HANDLER_FAILED, no tokenizer').waitFor()
+  failing(5, 30)
+  const cells = row('words').getByRole('cell')
+  await cells.getByText('5 (30)').waitFor()
+  expect((await cells.allTextContents()).slice(0, 3)).toEqual([
+    'failing All 30 requests failed: HANDLER_FAILED, no tokenizer',
+    '5',
+    '5 (30)',
+  ])
+  expect(await row('words').getByText('ready').count()).toBe(0)
+  await unfold('words')
+  await page
+    .getByRole('region', { name: 'Failures' })
+    .getByRole('row', { name: /^HANDLER_FAILED 30 / })
+    .waitFor()
+  await expectAccessible(page)
+  const line = { ...logLine('id-00009 HANDLER_FAILED: no tokenizer', 'error'), thread: 'W-9000-words_1.0' }
+  watched.send('log', { lines: [logLine('another'), line], dropped: 0 })
+  await page.getByRole('link', { name: 'id-00009' }).click()
+  await page.getByText('1 line', { exact: true }).waitFor()
+  expect(await page.getByLabel('Log lines').textContent()).toContain('no tokenizer')
+})
+
+test('the log has the lines of one model, and the id of a failed request leads to its lines', async () => {
+  await follow('#log?model=words%201.0')
+  watched.send('overview', overview([model(), model({ modelName: 'nouns' })]))
+  const lines = [
+    logLine('of words'),
+    { ...logLine('of nouns'), thread: 'W-9001-nouns_1.0' },
+    { ...logLine('of the server'), thread: undefined },
+    { ...logLine('id-1 HANDLER_FAILED: Error: no', 'error'), thread: 'W-9001-nouns_1.0' },
+  ]
+  watched.send('log', { lines, dropped: 0 })
+  await page.getByText('1 line', { exact: true }).waitFor()
+  await page.getByText('of words').waitFor()
+  await page.getByLabel('Model').selectOption('nouns 1.0')
+  await page.getByText('2 lines', { exact: true }).waitFor()
+  await page.getByRole('link', { name: 'id-1' }).click()
+  await page.getByText('1 line', { exact: true }).waitFor()
+  expect(await page.getByLabel('Search').inputValue()).toBe('id-1')
+})
+
+test('the playground begins with the example of each model, and with one that can answer', async () => {
+  await follow('#playground')
+  const failure = { id: 'f-1', at: '2026-01-02T03:04:05.000Z', reason: 'Cannot find module weights' }
+  watched.send(
+    'overview',
+    overview([
+      model({ modelName: 'broken', state: 'failed', failure }),
+      model({ modelName: 'chats', methods: ['chatCompletions'] }),
+      model({ modelName: 'tensors', methods: ['predict'] }),
+      model({ modelName: 'text', methods: ['handle'] }),
+      model({ modelName: 'vectors', methods: ['embeddings'] }),
+    ]),
+  )
+  const api = page.getByLabel('API', { exact: true })
+  const body = page.getByLabel('Body')
+  const shown = async (): Promise<[string, unknown]> => {
+    const text = await body.inputValue()
+    return [await api.inputValue(), text.startsWith('{') ? JSON.parse(text) : text]
+  }
+  await body.waitFor()
+  expect(await page.getByLabel('Model').inputValue()).toBe('chats 1.0')
+  const messages = [{ role: 'user', content: 'Tell me a story' }]
+  expect(await shown()).toEqual(['chat/completions', { model: 'chats', stream: true, messages }])
+  await page.getByLabel('Model').selectOption('tensors')
+  const inputs = [{ name: 'input', datatype: 'BYTES', shape: [1], data: ['Hello'] }]
+  expect(await shown()).toEqual(['infer', { inputs }])
+  await page.getByLabel('Model').selectOption('text')
+  expect(await shown()).toEqual(['predictions', 'Once upon a time'])
+  await page.getByLabel('Model').selectOption('vectors')
+  expect(await shown()).toEqual(['embeddings', { model: 'vectors', input: 'Once upon a time' }])
+  await page.getByLabel('Model').selectOption('broken')
+  await page.getByRole('alert').getByText('This model failed to load: Cannot find module weights').waitFor()
+  await page.getByRole('button', { name: 'Send', exact: true }).click()
+  await page.getByRole('status').getByText('Status 404, failed').waitFor()
+  expect(await page.getByLabel('Inference key').count()).toBe(0)
+  await expectAccessible(page)
+})
+
+test('on a phone the navigation is one row, keys have their values, and Cancel is in sight', async () => {
+  await follow('#requests')
+  await page.setViewportSize({ width: 390, height: 844 })
+  const failure = { id: 'f-1', at: '2026-01-02T03:04:05.000Z', reason: 'Cannot find module weights' }
+  watched.send('overview', overview([model(), model({ modelName: 'nouns', state: 'failed', failure })]))
+  watched.send('requests', { at: '', total: 1, requests: [openRequest(1)] })
+  const cancel = page.getByRole('button', { name: 'Cancel id-00001' })
+  const { x, width } = (await cancel.boundingBox())!
+  expect(x + width).toBeLessThanOrEqual(390)
+  const tops = page.evaluate<number[]>(
+    "[...document.querySelectorAll('nav a')].map((each) => each.getBoundingClientRect().top)",
+  )
+  expect(new Set(await tops).size).toBe(1)
+  for (const view of ['Models', 'Requests', 'Playground', 'Log']) {
+    await page.getByRole('link', { name: view, exact: true }).click()
+    const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+    expect([view, overflow]).toEqual([view, 0])
+    await expectAccessible(page)
+    await picture(page, `phone-${view.toLowerCase()}`)
+  }
 })
 
 test('these tests notice a broken policy', async () => {

@@ -38,11 +38,11 @@ test('without a token the server is not shown, with a wrong one neither, and wit
   await open(guarded)
   await page.getByRole('heading', { name: 'Sign in' }).waitFor()
   expect(await page.getByRole('alert').count()).toBe(0)
-  await page.getByLabel('Token').fill(keys.inference.key)
+  await page.getByLabel('Key', { exact: true }).fill(keys.inference.key)
   await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.getByRole('alert').getByText('The server refused this token').waitFor()
+  await page.getByRole('alert').getByText('The server refused this key').waitFor()
   await picture(page, 'sign-in')
-  await page.getByLabel('Token').fill(keys.management.key)
+  await page.getByLabel('Key', { exact: true }).fill(keys.management.key)
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByText('No model is registered.').waitFor()
   expect(await page.evaluate('[localStorage.length, sessionStorage.length, document.cookie]')).toEqual([
@@ -52,21 +52,26 @@ test('without a token the server is not shown, with a wrong one neither, and wit
   ])
 })
 
-test('a key that ends while the page is open ends its session, and another one goes on', async () => {
+test('a key that ends while the page is open asks for another, and keeps what was typed', async () => {
   const [first, second] = ['first', 'second'].map((name) => ({ name, scopes: ['management'] }))
   const path = writeApiKeys([first!, second!])
   const guarded = await startServer({ flags: ['--enable-model-api'], config: { api_keys_file: path } })
   await open(guarded)
   const signIn = async (key: string): Promise<void> => {
-    await page.getByLabel('Token').fill(key)
+    await page.getByLabel('Key', { exact: true }).fill(key)
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByText('No model is registered.').waitFor()
   }
   await signIn('tsk_first')
+  await page.getByLabel('Archive in the model store, or URL').fill('typed.mar')
   writeApiKeys([second!], path)
-  await page.getByRole('alert').getByText('The server refused this token').waitFor()
-  expect(await page.getByText('No model is registered.').count()).toBe(0)
+  await page.getByRole('dialog').getByText('Your key has ended').waitFor()
+  await page.getByRole('alert').getByText('The server refused this key').waitFor()
+  await expectAccessible(page)
+  await picture(page, 'key-ended')
   await signIn('tsk_second')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  expect(await page.getByLabel('Archive in the model store, or URL').inputValue()).toBe('typed.mar')
 })
 
 test('the playground says that the management key is not for inference', async () => {
@@ -76,23 +81,22 @@ test('the playground says that the management key is not for inference', async (
     inference: { key: string }
   }
   await open(guarded, '#playground')
-  await page.getByLabel('Token').fill(keys.management.key)
+  await page.getByLabel('Key', { exact: true }).fill(keys.management.key)
   await page.getByRole('button', { name: 'Sign in' }).click()
-  const hint = page.getByText('The token that you signed in with is not for inference')
-  for (const api of ['TorchServe predictions', 'OpenAI: completions']) {
-    await page.getByLabel('API', { exact: true }).selectOption({ label: api })
-    await page.getByRole('button', { name: 'Send', exact: true }).click()
-    await hint.waitFor()
-    await page.getByLabel('Inference token').fill(keys.inference.key)
-    await hint.waitFor({ state: 'detached' })
-    await page.getByRole('button', { name: 'Send', exact: true }).click()
-    await page.getByRole('status').getByText('Status').waitFor()
-    await page.getByLabel('Inference token').fill('')
-    await hint.waitFor({ state: 'detached' })
-  }
+  // Asked for before anything is sent.
+  await page.getByText('the one that you signed in with may not send requests to models').waitFor()
+  await page.getByLabel('Body').fill('{"n": 2}')
+  await page.getByRole('button', { name: 'Send', exact: true }).click()
+  await page.getByRole('status').getByText('Status 400, failed').waitFor()
+  await page.getByRole('alert').getByText('InvalidKeyException').waitFor()
+  await expectAccessible(page)
+  await picture(page, 'second-key')
+  await page.getByLabel('Inference key').fill(keys.inference.key)
+  await page.getByRole('button', { name: 'Send', exact: true }).click()
+  await page.getByRole('status').getByText('Status 200, ended').waitFor()
 })
 
-const VIEWS = ['', 'requests', 'playground', 'models', 'log', 'configuration', 'api']
+const VIEWS = ['', 'requests', 'playground', 'log', 'configuration', 'api']
 
 test.each(VIEWS)(
   'the Tab key reaches everything that can be used, and shows where it is: #%s',
@@ -127,12 +131,14 @@ test('an open stream appears, is cancelled from the list, and its handler stops'
   await page.getByRole('status').getByText(`Request ${id} was cancelled`).waitFor()
   await expect(response.text()).rejects.toThrow()
   expect((await ended(server, 'cancelled')).state).toBe('cancelled')
-  await page.getByText('0 shown, 0 open').waitFor()
+  await page.getByText('0 of 0 open requests').waitFor()
 })
 
 test('a killed worker comes back on the page, which tells how the last one ended', async () => {
   await open(server)
-  await page.getByRole('heading', { name: 'count' }).getByText('ready').waitFor()
+  const row = page.getByRole('row', { name: /count 1\.0/ })
+  await row.getByText('ready').waitFor()
+  await row.getByRole('button').click()
   const { pid } = await server.worker('count')
   const worker = page.getByRole('region', { name: 'Workers' }).locator('tbody tr')
   await worker.getByRole('cell', { name: String(pid), exact: true }).waitFor()
@@ -142,7 +148,7 @@ test('a killed worker comes back on the page, which tells how the last one ended
   const { pid: next } = await server.worker('count')
   expect(next).not.toBe(pid)
   await worker.getByRole('cell', { name: String(next), exact: true }).waitFor()
-  await page.getByRole('heading', { name: 'count' }).getByText('ready').waitFor()
+  await row.getByText('ready').waitFor()
   await expectAccessible(page)
   await picture(page, 'real-overview')
 })
@@ -157,6 +163,7 @@ test('a model is registered, scaled and unregistered from the page, and a refusa
   await location.fill('count')
   await page.getByRole('button', { name: 'Register', exact: true }).click()
   await page.getByRole('status').getByText('Register the model:').waitFor()
+  await page.getByRole('button', { name: /^count / }).click()
   const form = page.getByRole('form', { name: /^Scale count/ })
   await form.getByLabel('Workers').fill('2')
   await form.getByRole('button', { name: 'Scale', exact: true }).click()
@@ -194,7 +201,7 @@ test('the configuration is shown with its sources, without secrets, and can be s
   await row('allowed_urls').getByText(evil).waitFor()
   expect(await page.content()).not.toContain('hunter2')
   const all = await page.locator('tbody tr').count()
-  await page.getByLabel('Only what was set').check()
+  await page.getByLabel('Only keys that are set').check()
   expect(await page.locator('tbody tr').count()).toBeLessThan(all / 2)
   await page.getByLabel('Filter').fill('queue_size')
   await page.getByRole('status').getByText(`1 of ${all} keys`).waitFor()

@@ -51,12 +51,12 @@ test('one stream is cancelled and the one beside it goes on', async () => {
   await other.body!.cancel()
 })
 
-/** The open request of this dialect, from the first event about requests. */
-async function openId(dialect: string): Promise<string> {
+/** The open request of this API, from the first event about requests. */
+async function openId(api: string): Promise<string> {
   const { requests } = await server.until(firstRequests, (event) =>
-    event.requests.some((request) => request.dialect === dialect),
+    event.requests.some((request) => request.api === api),
   )
-  return requests.find((request) => request.dialect === dialect)!.id
+  return requests.find((request) => request.api === api)!.id
 }
 
 async function firstRequests(): Promise<RequestsEvent> {

@@ -90,7 +90,7 @@ test('a viewer sees an open stream grow, and no longer after it was cancelled', 
   expect(own).toMatchObject({ openRequests: 1, draining: false })
   const { requests, total } = await watching.until('requests')
   expect(total).toBe(1)
-  expect(requests).toMatchObject([{ id, modelName: 'count', dialect: 'torchserve', client: '127.0.0.1' }])
+  expect(requests).toMatchObject([{ id, modelName: 'count', api: 'torchserve', client: '127.0.0.1' }])
   const { items, bytes } = requests[0]!
   const isMore = ({ requests: [one] }: ServerEvents['requests']): boolean =>
     one !== undefined && one.items > items && one.bytes > bytes && one.lastGapMs !== undefined

@@ -200,7 +200,10 @@ describe('the four time limits', () => {
     jest.advanceTimersByTime(90)
     queued.alive()
     jest.advanceTimersByTime(10)
-    expect(queued.errorCode).toBe('QUEUE_TIMEOUT')
+    expect([queued.errorCode, queued.errorText]).toEqual([
+      'QUEUE_TIMEOUT',
+      expect.stringContaining('Timed out after 0.1 s'),
+    ])
   })
 
   test('every item starts the gap anew', () => {

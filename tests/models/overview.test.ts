@@ -94,6 +94,24 @@ test('the endings of streams and of unary answers are apart', () => {
   })
 })
 
+test('the handler’s methods, and what fails, are shown for those who look for the cause', () => {
+  const tally = new Tally()
+  const error = {
+    code: 'HANDLER_FAILED',
+    count: 3,
+    at: '1970-01-01T00:00:00.000Z',
+    requestId: 'r',
+    reason: 'no',
+  }
+  tally.errors.set(error.code, error)
+  tally.failedInARow = 2
+  expect(overviewOf(modelWith({ tally, more: { methods: ['predict'] } }), true)).toMatchObject({
+    methods: ['predict'],
+    failedInARow: 2,
+    errors: [error],
+  })
+})
+
 test('times are those of streams and of unary answers together', () => {
   const tally = new Tally()
   const { stream, unary } = tally.kinds

@@ -63,7 +63,7 @@ function serve({ metrics }: Rig): void {
   const model = metrics.model('m', '1.0')
   const now = performance.now()
   const job = {
-    request: {},
+    request: { requestId: 'r-1' },
     createdAt: now - 20,
     startedAt: now - 10,
     firstResponseAt: now - 5,
@@ -279,12 +279,36 @@ test('a metric of the server that metrics.yaml leaves out is left out, one that 
   ])
 })
 
+test('failures are counted by error code, and in a row until a request finishes', () => {
+  const { metrics } = rig()
+  const model = metrics.model('m', '1.0')
+  const times = { createdAt: 0, startedAt: 0, firstResponseAt: 0, endedAt: 1 }
+  const job = { ...times, streaming: false, items: 0, bytes: 0, gaps: undefined }
+  const end = (
+    outcome: 'failed' | 'timed_out' | 'cancelled' | 'finished',
+    requestId: string,
+    code?: string,
+  ) =>
+    model.ended({ ...job, outcome, request: { requestId }, errorCode: code, errorText: 'why\n  at line 1' })
+  end('failed', 'a', 'HANDLER_FAILED')
+  end('cancelled', 'b')
+  end('failed', 'c', 'HANDLER_FAILED')
+  end('timed_out', 'd')
+  expect(model.tally.failedInARow).toBe(3)
+  expect([...model.tally.errors.values()]).toMatchObject([
+    { code: 'HANDLER_FAILED', count: 2, requestId: 'c', reason: 'why' },
+    { code: 'DEADLINE_EXCEEDED', count: 1, requestId: 'd' },
+  ])
+  end('finished', 'e')
+  expect(model.tally.failedInARow).toBe(0)
+})
+
 test('our own histograms keep streams and unary calls apart', () => {
   const { metrics, read } = rig()
   const model = metrics.model('m', '1.0')
   const now = performance.now()
   const base = {
-    request: {},
+    request: { requestId: 'r-1' },
     gaps: undefined,
     items: 0,
     bytes: 0,
@@ -320,7 +344,7 @@ function used(test: Rig, name: string, version: string) {
     ...{ createdAt: 0, startedAt: 0, firstResponseAt: 0, endedAt: 1, outcome: 'finished' as const },
     ...{ streaming: false, items: 1, bytes: 1, gaps: undefined },
   }
-  for (const request of [{}, { modelVersion: version }]) {
+  for (const request of [{ requestId: 'r' }, { requestId: 'r', modelVersion: version }]) {
     model.requested({ ...job, request })
     model.ended({ ...job, request })
   }

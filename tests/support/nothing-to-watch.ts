@@ -11,7 +11,6 @@ export function nothingToWatch(): WatchedServer {
       draining: false,
       memoryBytes: 0,
       cpuSeconds: 0,
-      grpcTls: false,
       listening: [],
     }),
     models: { overviews: () => [], loading: () => [] },

@@ -38,9 +38,11 @@ test('rates are those of one second, however long the server was silent', () => 
 })
 
 test('the times of all models are added up', () => {
+  const named = (models: ModelOverview[]): ModelOverview[] =>
+    models.map((each, index) => ({ ...each, modelName: `m${index}` }))
   const before = [timed(0, 0, 0, 0), timed(0, 0, 0, 0), timed(0, 0, 0, 0)]
   const after = [timed(5, 0, 0, 0), timed(0, 5, 0, 0), timed(0, 0, 10, 0)]
-  const { points } = historyOf([0, before], [1, after])
+  const { points } = historyOf([0, named(before)], [1, named(after)])
   // Half of the 20 values are at most 10 ms.
   expect(points.map(({ firstResponse }) => Math.round(firstResponse.p50!))).toEqual([10])
 })
@@ -73,4 +75,12 @@ test('items that become fewer are counts that began anew, even when requests gro
 test('a clock that stands still or goes back gives no point', () => {
   const { points } = historyOf([5, [done(1, 1)]], [5, [done(2, 2)]], [3, [done(3, 3)]])
   expect(points).toEqual([])
+})
+
+test('a model’s own numbers are those of the last minute, and begin anew with its counts', () => {
+  const history = historyOf([0, [done(100, 0)]], [30, [done(160, 0)]], [80, [done(180, 0)]])
+  expect(history.recent(model())).toMatchObject({ requests: 20, requestsPerSecond: 0.4, failures: 0 })
+  expect(history.recent(model({ modelName: 'another' }))).toBeUndefined()
+  const restarted = historyOf([0, [done(100, 0)]], [1, [done(2, 0)]], [3, [done(6, 0)]])
+  expect(restarted.recent(model())).toMatchObject({ requests: 4, requestsPerSecond: 2 })
 })

@@ -68,16 +68,16 @@ async function screenshots(signal: AbortSignal): Promise<void> {
 /** Each view, when it shows what it is for. */
 async function take(pages: Themed[]): Promise<void> {
   await sleep(CHARTS_MS)
-  await pictures(pages, 'overview', 770, (page) => page.getByRole('heading', { name: 'words' }).waitFor())
+  await pictures(pages, 'overview', 770, (page) => page.getByRole('button', { name: 'words 1.0' }).waitFor())
   await pictures(pages, 'requests', 620, async (page) => {
-    await page.getByRole('link', { name: 'Live requests' }).click()
+    await page.getByRole('link', { name: 'Requests' }).click()
     await page
       .getByRole('button', { name: /^Cancel/ })
       .nth(CHAT_STREAMS)
       .waitFor()
     await page.getByRole('cell', { name: 'its client' }).waitFor()
   })
-  await pictures(pages, 'playground', 1080, async (page) => {
+  await pictures(pages, 'playground', 800, async (page) => {
     await page.getByRole('link', { name: 'Playground' }).click()
     await page.getByLabel('Model').selectOption({ label: 'words' })
     await page.getByLabel('Body').fill(VERSE)

@@ -6,13 +6,16 @@ import { Tally, type Outcome } from './tally.ts'
 
 /** What the metrics need of a job. Times are performance.now() milliseconds. */
 export interface CountedJob {
-  readonly request: { readonly modelVersion?: string }
+  readonly request: { readonly modelVersion?: string; readonly requestId: string }
   readonly createdAt: number
   readonly startedAt: number | undefined
   readonly firstResponseAt: number | undefined
   /** Default: it ends now. */
   readonly endedAt?: number | undefined
   readonly outcome: Outcome | undefined
+  /** Why it failed or timed out. */
+  readonly errorCode?: string | undefined
+  readonly errorText?: string | undefined
   readonly streaming: boolean
   /** Responses, and their bytes. */
   readonly items: number
@@ -51,6 +54,9 @@ export interface MetricOwners {
   readonly name: string
   readonly version: string
 }
+
+/** Characters of the reason that is kept of an error. */
+const MAX_REASON = 300
 
 /** The metrics of one model version. */
 export class ModelMetrics {
@@ -111,6 +117,7 @@ export class ModelMetrics {
       kind.firstResponse.observe((job.firstResponseAt - job.createdAt) / 1000)
     }
     if (job.outcome === 'finished') this.#finished(job, now, waited)
+    else if (job.outcome === 'failed' || job.outcome === 'timed_out') this.#failed(job)
   }
 
   /** Records how long the frontend took to hand a batch to a worker, in milliseconds. */
@@ -159,10 +166,23 @@ export class ModelMetrics {
 
   /** Only successful requests count, as in TorchServe. */
   #finished(job: CountedJob, now: number, waited: number): void {
+    this.tally.failedInARow = 0
     const series = this.#version(job)
     series?.latency.record(round((now - job.createdAt) * 1000))
     series?.queue.record(round(waited * 1000))
     this.#sinks.server.queueTime.record(round(waited))
+  }
+
+  #failed({
+    errorCode: code = 'DEADLINE_EXCEEDED',
+    errorText = '',
+    request: { requestId },
+  }: CountedJob): void {
+    const { errors } = this.tally
+    this.tally.failedInARow += 1
+    const count = (errors.get(code)?.count ?? 0) + 1
+    const reason = errorText.split('\n', 1)[0]!.slice(0, MAX_REASON)
+    errors.set(code, { code, count, at: new Date().toISOString(), requestId, reason })
   }
 
   #version({ request: { modelVersion: asked } }: CountedJob): VersionSeries | undefined {

@@ -1,3 +1,4 @@
+import type { RequestErrors } from '../../../common/server-events.ts'
 import { Distribution } from './distribution.ts'
 
 /** Outcome of a request. `client_stalled`: a time limit passed while the handler waited for the client. */
@@ -42,6 +43,11 @@ export class Tally {
   /** Requests that weights sent to the version; undefined: none. */
   routed: number | undefined
   discardedResponses = 0
+
+  /** Requests that failed or timed out since the last one that finished. */
+  failedInARow = 0
+  /** The same since the start, by error code: the codes are a closed list. */
+  readonly errors = new Map<string, RequestErrors>()
 
   /** Number of requests that have ended. */
   get ended(): number {
