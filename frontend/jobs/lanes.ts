@@ -10,8 +10,6 @@ export class Lanes {
   readonly #lanes = new Map<JobRunner, Lane>()
   /** Unbound sequences with a job that is ready, longest wait first. */
   readonly #unbound = new Set<Sequence>()
-  /** The worker that keeps the state of a sequence, bound when its first job is about to start. */
-  readonly #bound = new Map<Sequence, Lane>()
   #workers: readonly JobRunner[] = []
   #clock = 0
 
@@ -27,14 +25,8 @@ export class Lanes {
   /** Called when the next job of the sequence may start, if there is one. */
   arm(sequence: Sequence): void {
     if (sequence.next === undefined) return
-    const lane = this.#bound.get(sequence)
-    if (lane === undefined) this.#unbound.add(sequence)
-    else lane.ready.add(sequence)
-  }
-
-  /** The worker of the sequence; undefined if it is not bound. */
-  workerOf(sequence: Sequence): JobRunner | undefined {
-    return this.#bound.get(sequence)?.worker
+    const ready = sequence.lane?.ready ?? this.#unbound
+    ready.add(sequence)
   }
 
   /** Sequences that have a job and no worker, longest wait first. */
@@ -49,15 +41,15 @@ export class Lanes {
   /** The sequence has no job that is ready. */
   disarm(sequence: Sequence): void {
     this.#unbound.delete(sequence)
-    this.#bound.get(sequence)?.ready.delete(sequence)
+    sequence.lane?.ready.delete(sequence)
   }
 
   /** The sequence has ended, and its worker is told. */
   remove(sequence: Sequence): void {
     this.disarm(sequence)
-    const lane = this.#bound.get(sequence)
+    const { lane } = sequence
     lane?.sequences.delete(sequence)
-    this.#bound.delete(sequence)
+    sequence.lane = undefined
     if (sequence.started) lane?.worker.sequenceEnded(sequence.id)
   }
 
@@ -77,7 +69,7 @@ export class Lanes {
     if (lane === undefined) return []
     this.#lanes.delete(worker)
     lane.close()
-    for (const sequence of lane.sequences) this.#bound.delete(sequence)
+    for (const sequence of lane.sequences) sequence.lane = undefined
     return [...lane.sequences]
   }
 
@@ -87,7 +79,7 @@ export class Lanes {
 
   #bind(sequence: Sequence, lane: Lane): void {
     this.#unbound.delete(sequence)
-    this.#bound.set(sequence, lane)
+    sequence.lane = lane
     lane.sequences.add(sequence)
     lane.lastGotAt = ++this.#clock
     this.arm(sequence)

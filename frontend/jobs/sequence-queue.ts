@@ -141,7 +141,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     const { id, first } = readSequence(job.request.headers, this.#options.headers)
     if (!this.#hasRoom(id)) return false
     const sequence = this.#open(id)
-    const worker = sequence === undefined ? undefined : this.#lanes.workerOf(sequence)
+    const worker = sequence?.lane?.worker
     if (sequence === undefined || worker === undefined) return freest(this.#workers) !== undefined
     const mayFollow = first ? sequence.running.size === 0 : sequence.ahead === undefined
     return sequence.waiting.size === 0 && mayFollow && worker.freeSlots > 0

@@ -1,4 +1,5 @@
 import type { Job } from './job.ts'
+import type { Lane } from './lane.ts'
 
 /** Jobs with the same sequence id. They go to one worker, in the order in which they arrived. */
 export class Sequence {
@@ -14,6 +15,8 @@ export class Sequence {
   /** It accepts no more jobs and ends when its present jobs are done. */
   closing = false
   gone = false
+  /** The worker that keeps its state, bound when its first job is about to start. */
+  lane: Lane | undefined
   /** The job that must answer before the next one may start. */
   ahead: Job | undefined
   idleTimer: NodeJS.Timeout | undefined

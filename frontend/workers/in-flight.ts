@@ -1,32 +1,15 @@
-import {
-  itemCost,
-  type CancelReason,
-  type PredictRequest,
-  type ResponseMessage,
-} from '../../protocol/messages.ts'
+import { itemCost, type PredictRequest, type ResponseMessage } from '../../protocol/messages.ts'
 import type { AbandonReason, Job, JobHolder } from '../jobs/job.ts'
 import type { InputPort } from '../jobs/input-feed.ts'
 import type { Batch } from './batch.ts'
 import { handlerHeaders } from './handler-headers.ts'
+import type { Requests } from './requests.ts'
 
 /** What a request in flight needs of its worker. */
-export interface InFlightLink {
-  /** Window per stream in bytes. */
-  readonly window: number
-  /** Bytes without credit after which nothing may follow: the window; Infinity for workers without credit. */
-  readonly maxOwed: number
-  cancel(entry: InFlight, reason: CancelReason): void
-  /** Wants a batch back that has not begun. */
-  withdraw(batch: Batch): void
-  /** A response arrived for a batch that has not begun. */
-  unexpected(entry: InFlight): void
-  credit(id: number, bytes: number): void
-  input(entry: InFlight, data: Uint8Array | undefined): void
-  /** A response arrived for a job that has ended. */
-  discarded(batch: Batch): void
-  /** An item arrived although the window was used up: the worker does not wait for credit. */
-  overdrawn(entry: InFlight): void
-}
+export type InFlightLink = Pick<
+  Requests,
+  'window' | 'maxOwed' | 'cancel' | 'withdraw' | 'unexpected' | 'credit' | 'input' | 'discarded' | 'overdrawn'
+>
 
 /**
  * One request in flight on a worker: passes the worker's responses to the job, and returns credit to the

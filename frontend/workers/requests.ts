@@ -6,7 +6,7 @@ import type { BatchOwner, RunWatcher } from '../jobs/scheduler.ts'
 import type { ModelSettings } from '../models/model-settings.ts'
 import { BatchesAhead, giveBack } from './batches-ahead.ts'
 import { Batch, type HangLimits } from './batch.ts'
-import { InFlight, type InFlightLink } from './in-flight.ts'
+import { InFlight } from './in-flight.ts'
 import type { WorkerGroup } from './worker-group.ts'
 
 /** The worker that has the requests. */
@@ -42,8 +42,10 @@ type RequestGroup = Pick<
 >
 
 /** The requests in flight of one start of one worker, matched with responses by number. */
-export class Requests implements InFlightLink {
+export class Requests {
+  /** Window per stream in bytes. */
   readonly window: number
+  /** Bytes without credit after which nothing may follow: the window; Infinity for workers without credit. */
   readonly maxOwed: number
   readonly #credentialHeaders: ReadonlySet<string>
   readonly #group: RequestGroup
@@ -197,10 +199,12 @@ export class Requests implements InFlightLink {
     return failed
   }
 
+  /** Wants a batch back that has not begun. */
   withdraw(batch: Batch): void {
     this.#ahead.withdraw(batch)
   }
 
+  /** A response arrived for a batch that has not begun. */
   unexpected({ job }: InFlight): void {
     this.#owner.kill(`request ${job.request.requestId} was answered before it began`)
   }
@@ -214,11 +218,13 @@ export class Requests implements InFlightLink {
     entry.batch.cancelled(this.#hang, performance.now() - entry.job.lastSign)
   }
 
+  /** A response arrived for a job that has ended. */
   discarded(batch: Batch): void {
     batch.discarded += 1
     this.#owner.onDiscarded()
   }
 
+  /** An item arrived although the window was used up: the worker does not wait for credit. */
   overdrawn({ job }: InFlight): void {
     const { requestId, modelName } = job.request
     const beyond = `beyond its window of ${this.window} bytes without waiting for credit`
