@@ -6,7 +6,7 @@ import { createState, type RestDeps, type RestState } from '../edge/http/rest-st
 import { REST_DIALECTS } from './index.ts'
 import { playground } from './playground.ts'
 import type { RestDialect } from './rest-dialect.ts'
-import { RouteNames } from './route-names.ts'
+import { PathTable } from './path-table.ts'
 import { torchserve } from './torchserve/rest.ts'
 import { listenerErrors } from './torchserve/rest-errors.ts'
 
@@ -35,7 +35,8 @@ function create(deps: RestDeps, kind: ListenerKind, dialects: readonly RestDiale
   const spoken = servesInference(kind) ? dialects : []
   const played = deps.settings.enableConsole && servesManagement(kind) ? [playground(dialects)] : []
   const named = [...dialects, torchserve, ...played]
-  const routes = deps.tracing && new RouteNames(named.flatMap((dialect) => dialect.paths()))
+  const table = new PathTable(named.flatMap((dialect) => dialect.paths()).map(({ path }) => [path, path]))
+  const routes = deps.tracing && { of: (segments: readonly string[]) => table.find(segments)?.value }
   const state = createState(deps, kind, listenerErrors(dialects), routes)
   return createApp(state, [...spoken, ...played], siteOf(state, dialects))
 }

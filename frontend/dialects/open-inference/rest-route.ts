@@ -1,56 +1,68 @@
+import { PathTable } from '../path-table.ts'
+import type { RestPath } from '../rest-dialect.ts'
+
+const INFER_KINDS = ['infer', 'infer_stream', 'generate', 'generate_stream'] as const
+export type InferKind = (typeof INFER_KINDS)[number]
+
 /** The operation of an Open Inference Protocol path. */
-export type OpenInferenceRoute =
-  | { readonly kind: 'live' | 'ready' | 'server' | 'models' | 'index' }
-  | { readonly kind: 'load' | 'unload'; readonly model: string }
-  | VersionRoute<'model' | 'model ready'>
-  | InferRoute
-
-export type InferRoute = VersionRoute<InferKind>
-
-interface VersionRoute<Kind extends string> {
+export interface OpenInferenceRoute<
+  Kind =
+    | 'live'
+    | 'ready'
+    | 'server'
+    | 'models'
+    | 'index'
+    | 'load'
+    | 'unload'
+    | 'model'
+    | 'model ready'
+    | InferKind,
+> {
   readonly kind: Kind
+  /** Empty where the path names none. */
   readonly model: string
   /** Absent: the default version. */
   readonly version?: string
 }
 
-export type InferKind = 'infer' | 'infer_stream' | 'generate' | 'generate_stream'
+export type InferRoute = OpenInferenceRoute<InferKind>
+type Route = readonly [method: string, path: string, kind: OpenInferenceRoute['kind']]
 
-const INFER_KINDS: ReadonlySet<string> = new Set(['infer', 'infer_stream', 'generate', 'generate_stream'])
+const MODEL = '/v2/models/{model_name}'
 
-/** The route of a path whose first segment is `v2`; undefined if the protocol does not have the path. */
+const ROUTES: readonly Route[] = [
+  ['*', '/v2', 'server'],
+  ['*', '/v2/health/live', 'live'],
+  ['*', '/v2/health/ready', 'ready'],
+  ['*', '/v2/models', 'models'],
+  ...[MODEL, `${MODEL}/versions/{model_version}`].flatMap((path): Route[] => [
+    ['*', path, 'model'],
+    ['*', `${path}/ready`, 'model ready'],
+    ...INFER_KINDS.map((kind): Route => ['POST', `${path}/${kind}`, kind]),
+  ]),
+  ['*', '/v2/repository/index', 'index'],
+  ['POST', '/v2/repository/models/{model_name}/load', 'load'],
+  ['POST', '/v2/repository/models/{model_name}/unload', 'unload'],
+]
+
+/** As in Triton, the name of a repository may stand before what is asked of it. */
+const TABLE = new PathTable(
+  ROUTES.flatMap(([, path, kind]) =>
+    [path, path.replace('/repository/', '/repository/{repository}/')].map((each) => [each, kind] as const),
+  ),
+)
+
+/** The route of a path; undefined if the protocol does not have the path. */
 export function openInferenceRoute(segments: readonly string[]): OpenInferenceRoute | undefined {
-  const [, area, ...rest] = segments
-  switch (area) {
-    case undefined:
-      return { kind: 'server' }
-    case 'health':
-      return rest.length === 1 && (rest[0] === 'live' || rest[0] === 'ready') ? { kind: rest[0] } : undefined
-    case 'models':
-      return modelRoute(rest)
-    case 'repository':
-      return repositoryRoute(rest)
-    default:
-      return undefined
-  }
+  const found = TABLE.find(segments)
+  if (found?.isWhole !== true || found.names.includes('')) return undefined
+  const { value: kind, names } = found
+  if (kind === 'load' || kind === 'unload') return { kind, model: names.at(-1)! }
+  return { kind, model: names[0] ?? '', version: names[1] }
 }
 
-/** `{m}[/versions/{v}][/{what}]` */
-function modelRoute([model, ...rest]: readonly string[]): OpenInferenceRoute | undefined {
-  if (model === undefined) return { kind: 'models' }
-  const versioned = rest[0] === 'versions' && rest[1] !== undefined
-  const [what, ...more] = versioned ? rest.slice(2) : rest
-  const named = versioned ? { model, version: rest[1] } : { model }
-  if (model === '' || more.length > 0) return undefined
-  if (what === undefined) return { kind: 'model', ...named }
-  if (what === 'ready') return { kind: 'model ready', ...named }
-  return INFER_KINDS.has(what) ? { kind: what as InferKind, ...named } : undefined
-}
-
-/** `index` and `models/{m}/load`, optionally after a repository name, as in Triton. */
-function repositoryRoute(rest: readonly string[]): OpenInferenceRoute | undefined {
-  const [area, model, what, ...more] = rest[0] === 'index' || rest[0] === 'models' ? rest : rest.slice(1)
-  if (area === 'index') return model === undefined ? { kind: 'index' } : undefined
-  if (area !== 'models' || !model || more.length > 0) return undefined
-  return what === 'load' || what === 'unload' ? { kind: what, model } : undefined
+export function openInferencePaths(): RestPath[] {
+  return ROUTES.map(([method, path, kind]) => {
+    return { method, path, token: kind === 'load' || kind === 'unload' ? 'management' : 'inference' }
+  })
 }

@@ -10,9 +10,13 @@ import { takesTensors } from './infer-job.ts'
 import { modelMetadata, serverFacts } from './metadata.ts'
 import { errorAnswer } from './rest-errors.ts'
 import { infer } from './rest-infer.ts'
-import { openInferencePaths } from './rest-paths.ts'
 import { refuse as refuseReply, tell, type Told } from './rest-reply.ts'
-import { openInferenceRoute, type OpenInferenceRoute } from './rest-route.ts'
+import {
+  type InferRoute,
+  openInferencePaths,
+  openInferenceRoute,
+  type OpenInferenceRoute,
+} from './rest-route.ts'
 
 /** The Open Inference Protocol over REST: all paths below /v2 that are not TorchServe's or OpenAI's. */
 export const openInference: RestDialect = { handle, paths: openInferencePaths, notFound, refuse }
@@ -42,7 +46,7 @@ function refuse(exchange: Exchange, error: ServeError): boolean {
 }
 
 function routeOf({ target: { segments } }: Exchange): OpenInferenceRoute | undefined {
-  return segments[0] === 'v2' ? openInferenceRoute(segments) : undefined
+  return openInferenceRoute(segments)
 }
 
 /** Clients expect the protocol's `error` key in every 404 below /v2, including paths that only Triton has. */
@@ -66,7 +70,7 @@ function answer(exchange: Exchange, route: OpenInferenceRoute): void {
     case 'infer_stream':
     case 'generate':
     case 'generate_stream':
-      infer(exchange, route)
+      infer(exchange, route as InferRoute)
       return
     case 'index':
       index(exchange)
