@@ -1,5 +1,6 @@
 import type { ListedMethod } from '../../common/handler-methods.ts'
 import { unlessEmpty } from '../../common/json.ts'
+import { isName } from '../../common/names.ts'
 import type { ModelToLoad } from '../config/settings.ts'
 import type { ModelSnapshot, SnapshotContent } from '../config/model-snapshot.ts'
 import type { LoadingModel, ModelOverview } from '../../common/server-events.ts'
@@ -238,7 +239,8 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
 
   list(limit = 100, nextPageToken = 0, sees: (name: string) => boolean = () => true): ModelList {
     const loaded = this.#registry.defaults().filter((model) => model.workflowNode?.kind !== 'functions')
-    const failed = new Map(this.failed().map((model) => [model.name, model]))
+    const unloaded = this.failed().filter(({ name }) => isName(name))
+    const failed = new Map(unloaded.map((model) => [model.name, model]))
     for (const { name } of loaded) failed.delete(name)
     const listed = [...loaded, ...failed.values()].filter(({ name }) => sees(name))
     const { items, ...token } = pageOf(listed, limit, nextPageToken)
