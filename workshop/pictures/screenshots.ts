@@ -79,7 +79,7 @@ async function take(pages: Themed[]): Promise<void> {
   })
   await pictures(pages, 'playground', 800, async (page) => {
     await page.getByRole('link', { name: 'Playground' }).click()
-    await page.getByLabel('Model').selectOption({ label: 'words' })
+    await page.getByLabel('Model', { exact: true }).selectOption({ label: 'words' })
     await page.getByLabel('Body').fill(VERSE)
     await page.getByRole('button', { name: 'Send', exact: true }).click()
     await page.getByRole('region', { name: 'Pieces' }).locator('tbody tr').nth(19).waitFor()
