@@ -177,6 +177,8 @@ export class Job implements Limited, Budgeted {
   #limits: JobLimits | undefined
   /** The limit of its state; the one of the whole request runs beside it. */
   #limit: TimeLimit | undefined
+  /** When the stream last advanced: an item arrived, or the client read some. */
+  #lastProgress = 0
   #lastResponse = 0
 
   constructor(request: JobRequest, sink: ReplySink) {
@@ -271,7 +273,7 @@ export class Job implements Limited, Budgeted {
     const now = performance.now()
     if (first) this.#begin(response, now)
     else this.#follows(now)
-    this.#lastResponse = now
+    this.#lastResponse = this.#lastProgress = now
     this.items += 1
     this.bytes += response.body.byteLength
     if (response.more === undefined || (first && !response.more)) {
@@ -282,9 +284,9 @@ export class Job implements Limited, Budgeted {
     if (first) {
       this.#move('streaming')
       this.streaming = true
+      this.#beginLimit(this.#limits?.gap)
       this.#sink.open(response)
     }
-    this.#beginLimit(this.#limits?.gap)
     const room = this.#sink.write(response.body, 0, response.body.byteLength)
     if (!room) this.isHeldBack = true
     if (!response.more) this.finish()
@@ -293,7 +295,8 @@ export class Job implements Limited, Budgeted {
 
   /** The handler works on it, though it has sent nothing: its time limits begin anew. */
   alive(): void {
-    if (this.#state === 'assigned' || this.#state === 'streaming') this.#beginLimit(this.#limit)
+    this.#lastProgress = performance.now()
+    if (this.#state === 'assigned') this.#beginLimit(this.#limit)
   }
 
   #follows(now: number): void {
@@ -327,8 +330,7 @@ export class Job implements Limited, Budgeted {
     // The first item read the clock itself, after its chunk had arrived.
     const now = Math.max(arrivedAt, this.#lastResponse)
     this.#follows(now)
-    this.#lastResponse = now
-    this.#limit?.begin(this, now)
+    this.#lastResponse = this.#lastProgress = now
     this.items += 1
     this.bytes += to - from
     try {
@@ -384,7 +386,7 @@ export class Job implements Limited, Budgeted {
   drained(): void {
     if (this.ended) return
     this.isHeldBack = false
-    this.#limit?.begin(this)
+    this.#lastProgress = performance.now()
     this.#holder.drained(this)
   }
 
@@ -400,8 +402,14 @@ export class Job implements Limited, Budgeted {
     this.#limits?.total.end(this)
   }
 
-  expired({ code, what, key, ms }: TimeLimit): void {
+  /** Items only record their time: the limit for gaps counts from the last one when it expires. */
+  expired(limit: TimeLimit): void {
     if (this.ended) return
+    const { code, what, key, ms } = limit
+    if (limit === this.#limits?.gap && this.#lastProgress + ms > performance.now()) {
+      limit.begin(this, this.#lastProgress)
+      return
+    }
     const stall = this.#stall
     const error = new ServeError(
       stall === undefined ? code : 'CLIENT_STALLED',

@@ -7,8 +7,8 @@ export interface Limited {
 }
 
 /**
- * One time limit for many jobs. It has the same length for all of them, so it expires in the order in which
- * it started: one table and one timer, instead of a timer per request.
+ * One time limit for many jobs, of the same length for all of them: one table and one timer, instead of a
+ * timer per request.
  */
 export class TimeLimit {
   /** Milliseconds; 0: no limit. */
@@ -18,7 +18,7 @@ export class TimeLimit {
   readonly what: string
   /** The setting behind the limit; part of the error message. */
   readonly key: string
-  /** When it expires for each, by performance.now(), the oldest first. */
+  /** When it expires for each, by performance.now(). */
   readonly #ends = new Map<Limited, number>()
   #timer: NodeJS.Timeout | undefined
 
@@ -29,11 +29,11 @@ export class TimeLimit {
     this.key = key
   }
 
-  /** Begins it, or begins it anew. `now`: performance.now(). */
-  begin(job: Limited, now = performance.now()): void {
+  /** Begins it, or begins it anew. @param since performance.now() from which the time counts */
+  begin(job: Limited, since = performance.now()): void {
     if (this.ms === 0) return
     this.#ends.delete(job)
-    this.#ends.set(job, now + this.ms)
+    this.#ends.set(job, since + this.ms)
     this.#timer ??= this.#arm(this.ms)
   }
 
@@ -42,19 +42,22 @@ export class TimeLimit {
   }
 
   /**
-   * The job that the timer was set for may have ended, so it checks the oldest job now. The timer runs on
-   * when the table is empty: one for each request would cost more than all the rest here.
+   * The job that the timer was set for may have ended, so it checks all of them now. The timer runs on when
+   * the table is empty: one for each request would cost more than all the rest here.
    */
   #arm(ms: number): NodeJS.Timeout {
     return startTimer(() => {
       const now = performance.now()
+      let next = Infinity
       for (const [job, end] of this.#ends) {
-        if (end > now) break
-        this.#ends.delete(job)
-        job.expired(this)
+        if (end > now) {
+          next = Math.min(next, end)
+        } else {
+          this.#ends.delete(job)
+          job.expired(this)
+        }
       }
-      const [next] = this.#ends.values()
-      this.#timer = next === undefined ? undefined : this.#arm(Math.ceil(next - now))
+      this.#timer = next === Infinity ? undefined : this.#arm(Math.ceil(next - now))
     }, ms).unref()
   }
 }
