@@ -1,4 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
+import { PassingMap } from '../../common/passing-map.ts'
 import { type InputBudget, inputBytes } from './input-budget.ts'
 import type { Job } from './job.ts'
 
@@ -19,7 +20,7 @@ const CANCELLED = new ServeError('CANCELLED', 'The request was cancelled by an o
  * and remove it at its end. The server chooses the ids, so they are unique.
  */
 export class JobIndex implements RequestOperations {
-  readonly #jobs = new Map<string, Job>()
+  readonly #jobs = new PassingMap<string, Job>()
   readonly #budget: InputBudget | undefined
 
   /** @param budget of the inputs of all open jobs; absent: no limit */

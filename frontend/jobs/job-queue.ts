@@ -1,3 +1,4 @@
+import { PassingSet } from '../../common/passing-map.ts'
 import type { ServeError } from '../../common/errors.ts'
 import { BatchPolicy, type BatchRule } from './batch-policy.ts'
 import { type Job, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
@@ -31,9 +32,9 @@ const MAX_BYTES_AT_WORKER = 65_536
 export class JobQueue implements Scheduler, BatchOwner {
   readonly #options: JobQueueOptions
   readonly #limits: JobLimits
-  #jobs = new Set<Job>()
+  #jobs = new PassingSet<Job>()
   /** Queued jobs that wait at a worker. */
-  readonly #atWorkers = new Set<Job>()
+  readonly #atWorkers = new PassingSet<Job>()
   readonly #batches: BatchPolicy
   #workers: readonly JobRunner[] = []
 
@@ -116,7 +117,9 @@ export class JobQueue implements Scheduler, BatchOwner {
   returned(jobs: readonly Job[]): void {
     const back = jobs.filter((job) => this.#atWorkers.delete(job))
     for (const job of back) job.heldBy(this)
-    this.#jobs = new Set([...back, ...this.#jobs])
+    const later = [...this.#jobs]
+    this.#jobs = new PassingSet()
+    for (const job of [...back, ...later]) this.#jobs.add(job)
     this.hand()
   }
 

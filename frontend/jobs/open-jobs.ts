@@ -1,4 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
+import { PassingSet } from '../../common/passing-map.ts'
 import { startTimer } from '../../common/timer.ts'
 import type { Job, JobOwner } from './job.ts'
 import type { JobIndex } from './job-index.ts'
@@ -18,7 +19,7 @@ export interface CutJobs {
 export class OpenJobs {
   readonly #index: JobIndex
   readonly #owner: JobOwner
-  readonly #jobs = new Set<Job>()
+  readonly #jobs = new PassingSet<Job>()
   /** Those who wait: a model that ends may be in a server that ends. */
   readonly #whenEmpty = new Set<() => void>()
 

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../../common/errors.ts'
+import { PassingMap } from '../../common/passing-map.ts'
 import { startTimer } from '../../common/timer.ts'
 
 export interface Limited {
@@ -19,7 +20,7 @@ export class TimeLimit {
   /** The setting behind the limit; part of the error message. */
   readonly key: string
   /** When it expires for each, by performance.now(). */
-  readonly #ends = new Map<Limited, number>()
+  readonly #ends = new PassingMap<Limited, number>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(ms: number, code: ErrorCode, what: string, key: string) {
@@ -48,15 +49,13 @@ export class TimeLimit {
   #arm(ms: number): NodeJS.Timeout {
     return startTimer(() => {
       const now = performance.now()
-      let next = Infinity
-      for (const [job, end] of this.#ends) {
-        if (end > now) {
-          next = Math.min(next, end)
-        } else {
-          this.#ends.delete(job)
-          job.expired(this)
-        }
+      for (const [job, end] of [...this.#ends]) {
+        // One that expires may end another, or begin its limit anew.
+        if (end > now || this.#ends.get(job) !== end) continue
+        this.#ends.delete(job)
+        job.expired(this)
       }
+      const next = [...this.#ends.values()].reduce((first, end) => Math.min(first, end), Infinity)
       this.#timer = next === Infinity ? undefined : this.#arm(Math.ceil(next - now))
     }, ms).unref()
   }

@@ -1,3 +1,4 @@
+import { PassingMap } from '../../common/passing-map.ts'
 import { ServeError } from '../../common/errors.ts'
 import type { TakeItem } from '../../protocol/channel.ts'
 import type { CancelReason, FromWorker, PredictRequest } from '../../protocol/messages.ts'
@@ -50,7 +51,7 @@ export class Requests {
   readonly #credentialHeaders: ReadonlySet<string>
   readonly #group: RequestGroup
   readonly #owner: RequestsOwner
-  readonly #entries = new Map<number, InFlight>()
+  readonly #entries = new PassingMap<number, InFlight>()
   readonly #ahead: BatchesAhead
   readonly #hang: HangLimits
   #lastId = 0
