@@ -289,7 +289,8 @@ describe('gRPC as MLServer has it', () => {
     const sent = Array.from({ length: 50 }, (_, i) =>
       message(`${i}`.padEnd(50_000, '.'), { collect: { bool_param: true } }),
     )
-    const { messages } = await stream(mlserver, ...sent)
+    const { messages, error } = await stream(mlserver, ...sent)
+    expect(error).toBeUndefined()
     expect(words(messages[0]!)).toHaveLength(50 * 50_000 + 49)
   })
 

@@ -40,22 +40,24 @@ export class Tensors {
   ): AsyncIterable<InferenceResponse> {
     let words = 0
     const all: string[] = []
-    for await (const payload of payloads) {
-      const { pause = 0, fail, collect } = payload.parameters
-      const text = StringCodec.decodeInput(payload.inputs[0]!).join(' ')
-      if (collect === true) {
-        all.push(text)
-        continue
-      }
-      for (const word of text.split(/(?<= )/)) {
-        if (word.trim() === fail) throw new PredictionException(`Failed at ${word.trim()}`, 418)
-        yield { outputs: [StringCodec.encodeOutput('output', [word])], parameters: { words: (words += 1) } }
-        await new Promise((resolve) => setTimeout(resolve, pause as number))
-        if (context.signal.aborted) {
-          console.log(`stopped after ${words}`)
-          return
+    try {
+      for await (const payload of payloads) {
+        const { pause = 0, fail, collect } = payload.parameters
+        const text = StringCodec.decodeInput(payload.inputs[0]!).join(' ')
+        if (collect === true) {
+          all.push(text)
+          continue
+        }
+        for (const word of text.split(/(?<= )/)) {
+          if (word.trim() === fail) throw new PredictionException(`Failed at ${word.trim()}`, 418)
+          yield { outputs: [StringCodec.encodeOutput('output', [word])], parameters: { words: (words += 1) } }
+          await new Promise((resolve) => setTimeout(resolve, pause as number))
+          if (context.signal.aborted) return
         }
       }
+    } finally {
+      // A generator may be ended at its `yield`, too.
+      if (context.signal.aborted) console.log(`stopped after ${words}`)
     }
     if (all.length > 0) yield { outputs: [StringCodec.encodeOutput('output', [all.join('+')])] }
   }
