@@ -45,7 +45,8 @@ test('drops spans beyond OTEL_BSP_MAX_QUEUE_SIZE, reports it once, and takes mor
   const receiver = new OtlpReceiver()
   const queue = { OTEL_BSP_MAX_QUEUE_SIZE: '20', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '10' }
   const { tracing, warnings, spans } = exporting({ ...(await receiver.start()), ...queue })
-  // 10 go under way and 20 wait. In the second round the answer to the last ten may not be here: then 20 wait alone.
+  // 10 go under way and 20 wait. In the second round the answer to the last ten may not be here: then
+  // 20 wait alone.
   for (const total of [30, 50]) {
     spans(40)
     await receiver.received(total)
