@@ -137,7 +137,7 @@ test('an open stream appears, is cancelled from the list, and its handler stops'
 test('a killed worker comes back on the page, which tells how the last one ended', async () => {
   await open(server)
   const row = page.getByRole('row', { name: /count 1\.0/ })
-  await row.getByText('ready').waitFor()
+  await row.locator('.state').getByText('ready').waitFor()
   await row.getByRole('button').click()
   const { pid } = await server.worker('count')
   const worker = page.getByRole('region', { name: 'Workers' }).locator('tbody tr')
@@ -148,7 +148,7 @@ test('a killed worker comes back on the page, which tells how the last one ended
   const { pid: next } = await server.worker('count')
   expect(next).not.toBe(pid)
   await worker.getByRole('cell', { name: String(next), exact: true }).waitFor()
-  await row.getByText('ready').waitFor()
+  await row.locator('.state').getByText('ready').waitFor()
   await expectAccessible(page)
   await picture(page, 'real-overview')
 })

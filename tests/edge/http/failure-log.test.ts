@@ -38,6 +38,7 @@ test.each([
 ])('%s: so is one after the first item of a stream', async (path, body) => {
   const rig = await startRig(createInferenceApp, { openInferenceProtocol: true })
   rig.models.onJob = (job) => {
+    rig.models.start(job)
     job.respond({ status: 200, headers: {}, body: Buffer.from('{"choices":[]}'), more: true })
     job.fail(ServeError.from(new TypeError('secret detail')))
   }

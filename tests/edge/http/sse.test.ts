@@ -6,6 +6,7 @@ import { Exchange } from '../../../frontend/edge/http/exchange.ts'
 import { createState } from '../../../frontend/edge/http/rest-state.ts'
 import { EventStream } from '../../../frontend/edge/http/sse.ts'
 import { MESSAGES } from '../../../frontend/edge/http/server.ts'
+import { testAdmission } from '../../support/admission.ts'
 import { Wire, pageSettings } from '../../support/http/rig.ts'
 
 let server: Server | undefined
@@ -30,6 +31,7 @@ async function play(heartbeatMs = 0, ...headers: string[]): Promise<Played> {
   const deps = {
     settings: { ...pageSettings(), corsAllowedOrigin: '*' },
     metrics: { response: (status: number) => statuses.push(status) },
+    admission: testAdmission(),
   }
   const state = createState(deps as never, 'inference', {} as never)
   const cancelled: string[] = []
