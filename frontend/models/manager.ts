@@ -1,3 +1,4 @@
+import { redactUrl } from '../../common/redact.ts'
 import type { ListedMethod } from '../../common/handler-methods.ts'
 import { unlessEmpty } from '../../common/json.ts'
 import { isName } from '../../common/names.ts'
@@ -127,7 +128,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     return this.#startup.unloaded.failed().map(({ name, version, failure, request: { url } }) => ({
       name: name!,
       version: version ?? '',
-      url,
+      url: redactUrl(url),
       failure,
     }))
   }

@@ -220,3 +220,13 @@ test('a failed model that is unregistered is not in the next start', async () =>
   expect((await second.manage('GET', '/models/broken')).status).toBe(404)
   await second.stop()
 })
+
+test('the address of a failed model is shown without its password', async () => {
+  const url = 'http://user:hidden@127.0.0.1:1/gone.mar'
+  const server = await startServer({ models: [`gone=${url}`], config: { allow_private_urls: true } })
+  await server.lines('Failed to load model: ')
+  const { json } = await server.manage('GET', '/models')
+  expect(json.models).toEqual([{ modelName: 'gone', modelUrl: 'http://***@127.0.0.1:1/gone.mar' }])
+  expect(server.output.join('\n')).not.toContain('hidden')
+  await server.stop()
+})
