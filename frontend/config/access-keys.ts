@@ -33,7 +33,7 @@ export const ACCESS_KEYS = {
   maxUnfinishedBytes: ours(
     integer(1_048_576, TEBIBYTE),
     '268435456',
-    'Bytes of requests that have not come to their end, REST and gRPC together; as many again may wait as answers that clients have not read. One client address has at most half. Beyond them, a REST request gets 503 (Open Inference, OpenAI: 429), a gRPC call RESOURCE_EXHAUSTED, and a connection that does not read is closed. Values below four times max_request_size or max_response_size count as that.',
+    'Bytes of requests that have not come to their end, REST and gRPC together; four times as many may wait as answers that clients have not read. One client address has at most half. Beyond them, a REST request gets 503 (Open Inference, OpenAI: 429), a gRPC call RESOURCE_EXHAUSTED, and a connection that does not read is closed. Values below four times max_request_size or max_response_size count as that.',
   ),
   maxWaitingInputBytes: oursOptional(
     integer(1_048_576, TEBIBYTE),

@@ -14,8 +14,8 @@ const MIB = 1024 * 1024
 const RST_STREAM = 3
 const CANCEL = 8
 const PREDICT = '/org.pytorch.serve.grpc.inference.InferenceAPIsService/Predictions'
-/** One address has half, which is a little more than two answers of the largest size. */
-const MAX_UNFINISHED = 32 * MIB
+/** Four times as many bytes of answers; one address has half, a little more than two of the largest. */
+const MAX_UNFINISHED = 8 * MIB
 
 let server: Server
 

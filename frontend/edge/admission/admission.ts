@@ -40,6 +40,11 @@ const MAX_WAITING_REQUESTS = 4_096
 
 /** Each address has room for one request that is there twice, compressed and not, or for two answers. */
 const FIT = 4
+/**
+ * How many times the bytes of requests: answers wait for a moment for clients that read, too, and all clients
+ * of a proxy have one address.
+ */
+const ANSWERS = 4
 const MEBIBYTE = 1_048_576
 
 /** What each connection needs. */
@@ -74,7 +79,7 @@ export class Admission {
     this.cuts = new CutWarnings(warn)
     const { maxUnfinishedBytes, maxRequestSize, maxResponseSize } = settings
     this.requests = new Budget(Math.max(maxUnfinishedBytes, FIT * maxRequestSize + MEBIBYTE))
-    this.answers = new Budget(Math.max(maxUnfinishedBytes, FIT * maxResponseSize))
+    this.answers = new Budget(Math.max(ANSWERS * maxUnfinishedBytes, FIT * maxResponseSize))
     this.inference = this.#create('inference', inference)
   }
 
