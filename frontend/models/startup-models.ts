@@ -1,4 +1,5 @@
-import { basename } from 'node:path'
+import { existsSync } from 'node:fs'
+import { basename, resolve } from 'node:path'
 import { within } from '../../common/deadline.ts'
 import { type ErrorCode, ServeError } from '../../common/errors.ts'
 import { processors } from '../../common/processors.ts'
@@ -76,16 +77,28 @@ export class StartupModels {
       return this.#add({ request: restoreRequest(restorable), failedLine, hint, restorable, name, version })
     })
     // A start has tried these already, and has gone on without them.
-    const unloaded = (snapshot.unloaded ?? []).map((model) => this.#addConfigured(model))
+    const unloaded = (snapshot.unloaded ?? [])
+      .filter((model) => !this.#isRemoved(model))
+      .map((model) => this.#addConfigured(model, hint))
     await Promise.all([
       ...models.map((model) => this.#load(model, 'mistakes')),
       ...unloaded.map((model) => this.#load(model, 'never')),
     ])
   }
 
-  #addConfigured(model: ModelToLoad): StartupModel {
+  #addConfigured(model: ModelToLoad, hint = ''): StartupModel {
     const failedLine = `Failed to load model: ${redactUrl(model.location)}: `
-    return this.#add({ request: loadRequest(model), failedLine, name: model.name })
+    return this.#add({ request: loadRequest(model), failedLine, hint, name: model.name })
+  }
+
+  /** A file that was taken away is wanted no more, unless load_models names it. */
+  #isRemoved({ location }: ModelToLoad): boolean {
+    const { loadModels, modelStore = '' } = this.#options.settings
+    if (/^\w+:\/\//.test(location) || existsSync(resolve(modelStore, location)) || existsSync(location))
+      return false
+    if (loadModels !== 'all' && loadModels.some((named) => named.location === location)) return false
+    this.#options.warn(`${location} is not there any more, so the server does not try it again`)
+    return true
   }
 
   async #load(wanted: StartupModel, ends: StartEnd): Promise<void> {

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { createArchive } from '../../model-archiver/pack.ts'
@@ -218,6 +218,26 @@ test('a failed model that is unregistered is not in the next start', async () =>
   await first.stop()
   const second = await startServer({ modelStore: store, snapshots: true, folder: first.folder })
   expect((await second.manage('GET', '/models/broken')).status).toBe(404)
+  await second.stop()
+})
+
+test('a broken archive that was taken out of the store of load_models=all is forgotten', async () => {
+  const store = tempDir()
+  await archive(store, 'good', '1.0')
+  writeFileSync(join(store, 'broken.mar'), 'no archive')
+  const options = {
+    modelStore: store,
+    snapshots: true,
+    config: { open_inference_grpc_port: 0, load_models: 'all' },
+  }
+  const first = await startServer(options)
+  await first.lines('Failed to load model: broken.mar: ')
+  await first.ready('good')
+  await first.stop()
+  rmSync(join(store, 'broken.mar'))
+  const second = await startServer({ ...options, folder: first.folder })
+  await second.lines('broken.mar is not there any more')
+  await becomes(second, READY)
   await second.stop()
 })
 
