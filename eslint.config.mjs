@@ -14,7 +14,6 @@ const rooms = {
   './console': [
     './common/server-events.ts',
     './common/curl-lines.ts',
-    './common/shown-setting.ts',
     './common/openapi.ts',
     './console/format.ts',
   ],
@@ -193,7 +192,7 @@ export default tseslint.config(
         {
           selector:
             "CallExpression:matches([callee.name=/^mkdir(Sync)?$/], [callee.property.name=/^mkdir(Sync)?$/]) Property[key.name='recursive']",
-          message: 'Recursive mkdir can try for ever; common/make-folder.ts ends.',
+          message: 'Recursive mkdir can try for ever; makeFolder of common/files.ts ends.',
         },
         {
           selector:

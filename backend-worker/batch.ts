@@ -1,5 +1,5 @@
 import { ServeError } from '../common/errors.ts'
-import { halfAtEnd } from '../common/whole-texts.ts'
+import { halfAtEnd } from '../common/texts.ts'
 import type { PredictRequest } from '../protocol/messages.ts'
 import { describeThrown, handlerError } from './handler-error.ts'
 import { type Outlet, sendLog } from './outlet.ts'

@@ -15,7 +15,7 @@
  * }
  * ```
  */
-export { brainToFloats, floatsToBrain, floatsToHalf, halfToFloats } from '../common/tensors/half.ts'
+export { brainToFloats, floatsToBrain, floatsToHalf, halfToFloats } from '../common/tensors/datatypes.ts'
 export { exactJson } from '../common/exact-json.ts'
 export { BaseHandler } from './base-handler.ts'
 export type {

@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { InputPart } from '../protocol/messages.ts'
 import { exactJson } from '../common/exact-json.ts'
-import { isObject } from '../common/json.ts'
-import { setOwn } from '../common/own-keys.ts'
+import { isObject, setOwn } from '../common/json.ts'
 import { parseClientJson } from './bounded-json.ts'
 import type { HandlerRequest } from './handler.ts'
 

@@ -1,7 +1,7 @@
 import { isAbsolute } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 import { isObject } from '../common/json.ts'
-import { notInstalled } from '../common/not-installed.ts'
+import { notInstalled } from '../common/texts.ts'
 import type { LoadMessage } from '../protocol/messages.ts'
 import { Batch } from './batch.ts'
 import { HandlerContext } from './context.ts'

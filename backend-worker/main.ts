@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
-import { keepTicksFast } from '../common/fast-ticks.ts'
+import { keepTicksFast } from '../common/timer.ts'
 import { parseArguments, rankFrom, type WorkerAddress } from './arguments.ts'
 import { describeThrown } from './handler-error.ts'
 import { isOwn } from './own-errors.ts'

@@ -1,4 +1,4 @@
-import { Allowance } from '../common/allowance.ts'
+import { Allowance } from '../common/byte-flow.ts'
 import type { MetricKind, MetricMessage, MetricSpec, WantedMetrics } from '../protocol/messages.ts'
 import { type Outlet, sendMetric } from './outlet.ts'
 

@@ -1,5 +1,4 @@
-import { isObject } from '../common/json.ts'
-import { setOwn } from '../common/own-keys.ts'
+import { isObject, setOwn } from '../common/json.ts'
 
 /** Status and headers that a handler set for one response; sent with its first item. */
 export interface ResponseHead {

@@ -1,6 +1,6 @@
 import { ServeError } from '../common/errors.ts'
 import type { HandlerMethod } from '../common/handler-methods.ts'
-import { headerValue, splitHeaders } from '../common/header-lines.ts'
+import { headerValue, splitHeaders } from '../common/headers.ts'
 import {
   type CancelReason,
   itemCost,

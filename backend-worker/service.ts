@@ -1,5 +1,5 @@
 import { ServeError } from '../common/errors.ts'
-import { headerValue } from '../common/header-lines.ts'
+import { headerValue } from '../common/headers.ts'
 import {
   byMethod,
   type HandlerMethod,

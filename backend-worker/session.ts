@@ -8,7 +8,7 @@ import {
   type PredictMessage,
   type ToWorker,
 } from '../protocol/messages.ts'
-import { within } from '../common/deadline.ts'
+import { within } from '../common/timer.ts'
 import { describeThrown } from './handler-error.ts'
 import { type RunningModel, loadModel } from './load.ts'
 import type { Rank } from './model.ts'

@@ -11,7 +11,7 @@
  * ```
  */
 import type { HandlerMethod } from '../common/handler-methods.ts'
-import { joinHeaders } from '../common/header-lines.ts'
+import { joinHeaders } from '../common/headers.ts'
 import { inspect } from 'node:util'
 import { ServeError } from '../common/errors.ts'
 import type { PredictRequest } from '../protocol/messages.ts'

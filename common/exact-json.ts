@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
 import { ServeError } from './errors.ts'
-import { isObject } from './json.ts'
-import { setOwn } from './own-keys.ts'
+import { isObject, setOwn } from './json.ts'
 
 /**
  * Reads and writes JSON without loss: bytes that are not UTF-8 are an error, and numbers that JavaScript

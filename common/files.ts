@@ -1,6 +1,8 @@
-import { access, statfs, open, rename } from 'node:fs/promises'
-import type { BigIntStats } from 'node:fs'
-import { dirname } from 'node:path'
+import { access, open, opendir, rename, rmdir, statfs, unlink } from 'node:fs/promises'
+import { type BigIntStats, existsSync, mkdirSync, rmSync, statSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { randomUUID } from 'node:crypto'
+import { startProgram } from './start-program.ts'
 
 /** Whether there is anything at a path. Links are followed. */
 export function pathExists(path: string): Promise<boolean> {
@@ -49,4 +51,110 @@ export async function nameOnDisk(path: string, name: () => Promise<void>): Promi
   } finally {
     await folder.close()
   }
+}
+
+type Failure = NodeJS.ErrnoException | undefined
+
+/** As makeFolderSync; rejects with its errors. */
+export function makeFolder(path: string, mode?: number): Promise<void> {
+  return Promise.resolve().then(() => makeFolderSync(path, mode))
+}
+
+/**
+ * Makes a folder with those above it, level by level: Node's own recursive `mkdir` tries for ever where a
+ * file system has no room for folders, such as /proc.
+ * @param path absolute
+ * @param mode of new folders. Default: what the umask leaves
+ * @throws Error of the system
+ */
+export function makeFolderSync(path: string, mode = 0o777): void {
+  let failure = tryMake(path, mode)
+  if (isBelowNone(failure, path)) {
+    makeFolderSync(dirname(path), mode)
+    failure = tryMake(path, mode)
+  }
+  if (failure === undefined || statSync(path, { throwIfNoEntry: false })?.isDirectory()) return
+  throw failure
+}
+
+function tryMake(path: string, mode: number): Failure {
+  try {
+    mkdirSync(path, { mode })
+    return undefined
+  } catch (error) {
+    return error as Error
+  }
+}
+
+function isBelowNone(failure: Failure, path: string): boolean {
+  return failure?.code === 'ENOENT' && dirname(path) !== path
+}
+
+/** The removal that is last in the queue. */
+let last: Promise<void> = Promise.resolve()
+
+/**
+ * Removes a folder and its content, after all other folders that are to be removed. The program `rm` does
+ * it, so that no number of files blocks the event loop. Does not follow links. A missing folder is not an
+ * error.
+ * @throws Error that says in one line what is left and why
+ */
+export function removeFolder(folder: string): Promise<void> {
+  const removed = last.then(() => remove(folder))
+  last = removed.catch(() => undefined)
+  return removed
+}
+
+async function remove(folder: string): Promise<void> {
+  if (await removedByProgram(folder)) return
+  try {
+    await removeHere(folder)
+  } catch (cause) {
+    if (existsSync(folder)) throw new Error(leftBehind(folder, cause), { cause })
+  }
+}
+
+/** Its name and not its path, because not every `rm` reaches a path that is longer than the system takes. */
+async function removedByProgram(folder: string): Promise<boolean> {
+  const options = { cwd: dirname(folder), env: process.env, stdio: 'ignore' } as const
+  const { exitCode } = await startProgram('rm', ['-rf', '--', basename(folder)], options).ended
+  return exitCode === 0
+}
+
+/**
+ * For a system without `rm`, and to learn why it failed. Moves folders to the top before it empties them: the
+ * paths of a deep tree are longer than the system takes.
+ */
+async function removeHere(top: string): Promise<void> {
+  for (let isEmpty = false; !isEmpty;) {
+    isEmpty = true
+    for await (const entry of await opendir(top)) {
+      isEmpty = false
+      const path = join(top, entry.name)
+      if (!entry.isDirectory()) {
+        await unlink(path)
+        continue
+      }
+      for await (const { name } of await opendir(path))
+        await rename(join(path, name), join(top, randomUUID()))
+      await rmdir(path)
+    }
+  }
+  await rmdir(top)
+}
+
+/**
+ * Removes a file or a folder with its content at once, for the end of a process. Never throws.
+ * @param left is told what is left and why. Default: nobody, because the next start removes it
+ */
+export function removeSync(path: string, left?: (line: string) => void): void {
+  try {
+    rmSync(path, { recursive: true, force: true })
+  } catch (error) {
+    left?.(leftBehind(path, error))
+  }
+}
+
+function leftBehind(path: string, error: unknown): string {
+  return `${path} is left behind: ${(error as Error).message}`
 }

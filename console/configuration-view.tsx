@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import type { ShownSetting } from '../common/shown-setting.ts'
+import type { ShownSetting } from '../common/server-events.ts'
 import type { ViewProps } from './app.tsx'
 import type { Api } from './api.ts'
 import { Search } from './fields.tsx'

@@ -1,4 +1,4 @@
-import type { ShownSetting } from '../common/shown-setting.ts'
+import type { ShownSetting } from '../common/server-events.ts'
 import type { Authorizer } from './auth/authorizer.ts'
 import { sameAddress } from './config/build-settings.ts'
 import type { Settings } from './config/settings.ts'

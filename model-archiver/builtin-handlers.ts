@@ -1,5 +1,5 @@
 import { builtModule } from './package-root.ts'
-import { ownValue } from '../common/own-keys.ts'
+import { ownValue } from '../common/json.ts'
 
 interface Builtin {
   /** Path below dist. */

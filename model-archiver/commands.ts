@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander'
-import { escapeControls } from '../common/escape-controls.ts'
+import { escapeControls } from '../common/texts.ts'
 import { splitList } from '../common/names.ts'
 import { type PackResult, packModel } from './pack.ts'
 import { ownVersion } from './package-root.ts'

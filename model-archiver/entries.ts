@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { INVISIBLE, quoted } from '../common/escape-controls.ts'
+import { INVISIBLE, quoted } from '../common/texts.ts'
 import { ServeError } from '../common/errors.ts'
 import type { UnpackBudget } from './unpack-budget.ts'
 

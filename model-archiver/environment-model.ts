@@ -1,8 +1,7 @@
 import { statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parseJson } from '../common/json.ts'
-import { setOwn } from '../common/own-keys.ts'
+import { parseJson, setOwn } from '../common/json.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 

@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process'
 import { subscribe } from 'node:diagnostics_channel'
 import { basename } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { within } from '../common/deadline.ts'
+import { within } from '../common/timer.ts'
 import { ServeError } from '../common/errors.ts'
 
 type Result = BuildResult<{ metafile: true }>

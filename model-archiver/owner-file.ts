@@ -2,7 +2,7 @@ import { readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { lstat, readdir, readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { removeFolder, removeSync } from '../common/remove-folder.ts'
+import { removeFolder, removeSync } from '../common/files.ts'
 
 /**
  * Names the process that owns a temporary folder, so that other servers can remove it once that process is

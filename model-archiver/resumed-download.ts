@@ -6,7 +6,7 @@ import { dirname } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 import { freeBytes, LOOK_EVERY_BYTES } from '../common/files.ts'
 import { isObject, parseJson } from '../common/json.ts'
-import { redactUrl } from '../common/redact.ts'
+import { redactUrl } from '../common/texts.ts'
 import { failed, userGet, type UserRequest } from './user-get.ts'
 
 /** A download that the user of a command asked for. */

@@ -1,5 +1,5 @@
 import { createHash, createHmac } from 'node:crypto'
-import { ownValue } from '../common/own-keys.ts'
+import { ownValue } from '../common/json.ts'
 
 export interface S3Credentials {
   readonly accessKeyId: string

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, rename } from 'node:fs/promises'
 import type { ArchiveIdentity } from './hashed-file.ts'
-import { removeFolder } from '../common/remove-folder.ts'
+import { removeFolder } from '../common/files.ts'
 import { asArchiveError, type UnpackTask } from './unpack-into.ts'
 import { DEFAULT_UNPACK_LIMITS, type UnpackLimits } from './unpack-budget.ts'
 import { UnpackThreads } from './unpack-thread.ts'

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { ServeError } from '../common/errors.ts'
-import { redactUrl } from '../common/redact.ts'
+import { redactUrl } from '../common/texts.ts'
 import { httpGet, PrivateAddressError } from './http-get.ts'
 import { networkCause } from './download-errors.ts'
 

@@ -3,11 +3,10 @@ import { lstat, mkdir, symlink, writeFile } from 'node:fs/promises'
 import { realpathSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join, sep } from 'node:path'
 import { ServeError } from '../common/errors.ts'
-import { makeFolder } from '../common/make-folder.ts'
+import { makeFolder, removeFolder } from '../common/files.ts'
 import { claimFolder, sweepFolders } from './owner-file.ts'
 import { serverModules } from './package-root.ts'
 import { foldersAbove } from './reach.ts'
-import { removeFolder } from '../common/remove-folder.ts'
 
 /**
  * The temporary folder of one loaded model. Its layout makes Node's package lookup find packages in the right

@@ -7,7 +7,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Header, Pack, ReadEntry } from 'tar'
 import { ZipFile } from 'yazl'
-import { makeFolder } from '../common/make-folder.ts'
+import { makeFolder } from '../common/files.ts'
 import type { ArchiveFile } from './contents.ts'
 
 /** `default`: zip; `zip-store`: zip without compression; `tgz`: compressed tar; `no-archive`: a folder. */

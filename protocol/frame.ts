@@ -1,5 +1,5 @@
 import { ServeError } from '../common/errors.ts'
-import { UnreadBytes } from '../common/unread-bytes.ts'
+import { UnreadBytes } from '../common/byte-flow.ts'
 
 /**
  * The header of a frame, big-endian: u32 length of the payload, u8 type, u8 flags, u32 id of the request (0:

@@ -1,6 +1,5 @@
 import type { WireError } from '../common/errors.ts'
-import type { HandlerMethod, ListedMethod } from '../common/handler-methods.ts'
-import type { InputPart } from '../common/input-part.ts'
+import type { HandlerMethod, InputPart, ListedMethod } from '../common/handler-methods.ts'
 
 export type { InputPart }
 

@@ -1,5 +1,5 @@
 import { LISTED_METHODS, HANDLER_METHODS } from '../common/handler-methods.ts'
-import { ownValue } from '../common/own-keys.ts'
+import { ownValue } from '../common/json.ts'
 
 /**
  * The shapes of the maps in frames. msgpack can yield any type for any key, so every field is checked. Keys

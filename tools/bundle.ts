@@ -2,7 +2,7 @@
 import { copyFileSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, type BuildOptions, type Metafile } from 'esbuild'
-import { ownValue } from '../common/own-keys.ts'
+import { ownValue } from '../common/json.ts'
 import { BUILTIN_MODULES } from '../model-archiver/builtin-handlers.ts'
 
 /**

@@ -1,5 +1,4 @@
-import { NUMERIC, type Datatype } from '../../common/tensors/datatypes.ts'
-import { brainToFloats, halfToFloats } from '../../common/tensors/half.ts'
+import { brainToFloats, type Datatype, halfToFloats, NUMERIC } from '../../common/tensors/datatypes.ts'
 import { PredictionException } from '../prediction-exception.ts'
 import type { InputTensor, OutputTensor } from './types.ts'
 

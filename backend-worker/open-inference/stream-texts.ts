@@ -1,4 +1,4 @@
-import { halfAtEnd, WholeTexts } from '../../common/whole-texts.ts'
+import { halfAtEnd, WholeTexts } from '../../common/texts.ts'
 import type { InferenceResponse, OutputTensor } from './types.ts'
 
 /**

@@ -4,13 +4,13 @@ import type { NativeMethod } from '../../common/handler-methods.ts'
 import type { PredictRequest } from '../../protocol/messages.ts'
 import { ChatStream, CompletionStream, type StreamHead } from '../../common/openai/chunks.ts'
 import { Collector } from '../../common/openai/collect.ts'
-import { embeddingsAnswer } from '../../common/openai/embeddings.ts'
-import type {
-  ChatCompletionRequest,
-  Completion,
-  CompletionRequest,
-  EmbeddingsRequest,
-  SamplingOptions,
+import {
+  type ChatCompletionRequest,
+  type Completion,
+  type CompletionRequest,
+  embeddingsAnswer,
+  type EmbeddingsRequest,
+  type SamplingOptions,
 } from '../../common/openai/types.ts'
 import type { Context, Handler } from '../handler.ts'
 import { isAsyncIterable } from '../iterate.ts'

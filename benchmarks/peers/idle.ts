@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
-import { within } from '../../common/deadline.ts'
+import { within } from '../../common/timer.ts'
 import { steadyResidentBytes } from '../measures/resident.ts'
 import type { Target } from '../targets/target.ts'
 import { post, postAndRead } from '../wire.ts'

@@ -1,5 +1,5 @@
-import { setOwn } from '../own-keys.ts'
-import { isWellFormed, WholeTexts } from '../whole-texts.ts'
+import { setOwn } from '../json.ts'
+import { isWellFormed, WholeTexts } from '../texts.ts'
 import type { ChatChunk, ChatChoiceChunk, Chunk, CompletionChunk, Usage } from './types.ts'
 
 /** What all chunks of one stream share. */

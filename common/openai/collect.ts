@@ -1,6 +1,5 @@
 import { ServeError } from '../errors.ts'
-import { isObject } from '../json.ts'
-import { ownValue, setOwn } from '../own-keys.ts'
+import { isObject, ownValue, setOwn } from '../json.ts'
 import type { StreamHead } from './chunks.ts'
 import type {
   ChatChunk,

@@ -1,5 +1,5 @@
 import type { ChatMessage } from './types.ts'
-import { ownValue } from '../own-keys.ts'
+import { ownValue } from '../json.ts'
 
 const NAMES: Readonly<Record<string, string>> = {
   system: 'System',

@@ -1,3 +1,5 @@
+import type { NativeMethod } from '../handler-methods.ts'
+
 /**
  * The objects of the OpenAI API (OpenAI's API reference), as far as the server reads them. Requests and
  * responses may have more fields; they pass unchanged.
@@ -169,3 +171,45 @@ export interface Completion {
 export type EmbeddingsResult =
   | { embeddings: (readonly number[] | Float32Array)[]; usage?: { prompt_tokens: number } }
   | { object: 'list'; [more: string]: unknown }
+
+/**
+ * The generating operations of the API: the handler's method, and the path that the handler sees as
+ * `url_path`.
+ */
+export const OPERATIONS = {
+  chat: { method: 'chatCompletions', path: 'v1/chat/completions' },
+  completions: { method: 'completions', path: 'v1/completions' },
+  embeddings: { method: 'embeddings', path: 'v1/embeddings' },
+} as const satisfies Record<string, { method: NativeMethod; path: string }>
+
+export type Operation = keyof typeof OPERATIONS
+
+type Vector = readonly number[] | Float32Array
+
+/**
+ * The response of /v1/embeddings. With `encoding_format: base64` a vector is little-endian float32 in base64.
+ */
+export function embeddingsAnswer(
+  result: EmbeddingsResult,
+  model: string,
+  format: 'float' | 'base64',
+): Record<string, unknown> {
+  if ('object' in result) return result
+  const tokens = result.usage?.prompt_tokens
+  return {
+    object: 'list',
+    data: result.embeddings.map((vector, index) => ({
+      object: 'embedding',
+      index,
+      embedding: format === 'base64' ? base64(vector) : [...vector],
+    })),
+    model,
+    ...(tokens !== undefined && { usage: { prompt_tokens: tokens, total_tokens: tokens } }),
+  }
+}
+
+function base64(vector: Vector): string {
+  const bytes = Buffer.allocUnsafe(vector.length * 4)
+  vector.forEach((value, i) => bytes.writeFloatLE(value, i * 4))
+  return bytes.toString('base64')
+}

@@ -1,6 +1,5 @@
 import { joinElements } from './bytes.ts'
-import { NUMERIC, type DatatypeSpec } from './datatypes.ts'
-import { toBrain, toHalf } from './half.ts'
+import { type DatatypeSpec, NUMERIC, toBrain, toHalf } from './datatypes.ts'
 import { invalid, type RawTensor, shapeOf, type TensorHead } from './tensor.ts'
 
 /**

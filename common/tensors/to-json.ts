@@ -1,8 +1,7 @@
 import { ServeError } from '../errors.ts'
 import { exactJson } from '../exact-json.ts'
 import { splitElements, textElements } from './bytes.ts'
-import { NUMERIC } from './datatypes.ts'
-import { fromBrain, fromHalf } from './half.ts'
+import { fromBrain, fromHalf, NUMERIC } from './datatypes.ts'
 import type { RawTensor } from './tensor.ts'
 import { arrayOf } from './typed.ts'
 

@@ -1,5 +1,5 @@
-import { groupOf } from '../../common/address-group.ts'
-import { remember } from '../../common/remember.ts'
+import { groupOf } from '../../common/addresses.ts'
+import { remember } from '../../common/maps.ts'
 
 /** Wrong tokens that an address may send at once. */
 const BURST = 10

@@ -4,7 +4,7 @@ import { findPython, type PythonEnvironment } from '../workers/python/environmen
 import { readHandler } from '../workers/python/environment/read-handler.ts'
 import type { ArchiveReport } from './archive-report.ts'
 import { describeFailure } from './describe-failure.ts'
-import { ownValue } from '../../common/own-keys.ts'
+import { ownValue } from '../../common/json.ts'
 
 /**
  * Checks what a Python archive needs: an interpreter with TorchServe and PyTorch, a handler, and its imports.

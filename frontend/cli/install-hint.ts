@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { shownPath } from '../../common/curl-lines.ts'
-import { isObject, parseJson } from '../../common/json.ts'
-import { ownValue } from '../../common/own-keys.ts'
+import { isObject, ownValue, parseJson } from '../../common/json.ts'
 import { packageRoot } from '../../model-archiver/package-root.ts'
 
 /**

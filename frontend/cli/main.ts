@@ -1,4 +1,4 @@
-import { closest } from '../../common/edit-distance.ts'
+import { closest } from '../../common/names.ts'
 import { version } from '../package-info.ts'
 import type { StartServer } from '../server-api.ts'
 import { isProgram, parseFlags, type CliFlags } from './flags.ts'

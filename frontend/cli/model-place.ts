@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ServeError } from '../../common/errors.ts'
-import { redactUrl } from '../../common/redact.ts'
+import { redactUrl } from '../../common/texts.ts'
 import { isRepository } from '../../model-archiver/hub.ts'
 import { ARCHIVE_SUFFIX, GGUF } from '../../model-archiver/model-names.ts'
 

@@ -1,4 +1,4 @@
-import { escapeLines } from '../../common/escape-controls.ts'
+import { escapeLines } from '../../common/texts.ts'
 
 /** Output of the command line: whole lines, without line ends. */
 export interface Output {

@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
 import { isObject, parseJson } from '../../common/json.ts'
-import { makeFolderSync } from '../../common/make-folder.ts'
+import { makeFolderSync } from '../../common/files.ts'
 import { isServerProcess } from './server-process.ts'
 
 /**

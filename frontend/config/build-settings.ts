@@ -1,6 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
-import { setOwn } from '../../common/own-keys.ts'
-import { redactSecrets } from '../../common/redact.ts'
+import { setOwn } from '../../common/json.ts'
+import { redactSecrets } from '../../common/texts.ts'
 import { collectEntries, type Sources } from './collect-entries.ts'
 import { deepFreeze } from './deep-freeze.ts'
 import type { KeySpec } from './key-spec.ts'

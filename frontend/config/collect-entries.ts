@@ -1,6 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
-import { ownValue } from '../../common/own-keys.ts'
-import { closest } from '../../common/edit-distance.ts'
+import { ownValue } from '../../common/json.ts'
+import { closest } from '../../common/names.ts'
 import { INERT_KEYS, inertEnvName } from './inert-keys.ts'
 import { envNameOf, type KeySpec } from './key-spec.ts'
 import { KEYS } from './keys.ts'

@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import { ServeError } from '../../common/errors.ts'
-import { isLoopback } from '../../common/loopback.ts'
+import { isLoopback } from '../../common/addresses.ts'
 import { asksForIdentity } from './identity.ts'
 import { KEYS } from './keys.ts'
 import { formatListenAddress } from './listen-address.ts'

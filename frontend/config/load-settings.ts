@@ -1,7 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import { ServeError } from '../../common/errors.ts'
-import { makeFolder } from '../../common/make-folder.ts'
-import { pathExists } from '../../common/files.ts'
+import { makeFolder, pathExists } from '../../common/files.ts'
 import { buildSettings, type LoadedSettings } from './build-settings.ts'
 import { collectEntries } from './collect-entries.ts'
 import { KEYS } from './keys.ts'

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { ServeError } from '../../common/errors.ts'
-import { ownValue } from '../../common/own-keys.ts'
+import { ownValue } from '../../common/json.ts'
 import { oneLine, type Entry, type Environment } from './properties.ts'
 
 /** Fields of the file, with the keys that they set. */

@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path'
 import { parseXml, XmlElement } from '@rgrove/parse-xml'
-import { ownValue } from '../../common/own-keys.ts'
+import { ownValue } from '../../common/json.ts'
 import type { Environment } from './properties.ts'
 import type { LogFileName } from './settings.ts'
 

@@ -1,7 +1,7 @@
 import { key, optional, ours, oursOptional } from './key-spec.ts'
 import { MODEL_SNAPSHOT } from './model-snapshot.ts'
 import { MODELS_TO_LOAD } from './models-to-load.ts'
-import { CREDENTIAL_HEADERS } from '../../common/credential-headers.ts'
+import { CREDENTIAL_HEADERS } from '../../common/headers.ts'
 import {
   BOOLEAN,
   ORIGIN_LIST,

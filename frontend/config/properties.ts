@@ -1,6 +1,6 @@
 import { Properties, PropertiesNodeType } from 'properties-file/parser'
 import { ServeError } from '../../common/errors.ts'
-import { ownValue } from '../../common/own-keys.ts'
+import { ownValue } from '../../common/json.ts'
 
 /** The text of one key, with its source. */
 export interface Entry {

@@ -1,4 +1,4 @@
-import { redactSecrets } from '../../common/redact.ts'
+import { redactSecrets } from '../../common/texts.ts'
 import { oneLine } from './properties.ts'
 
 const SECRET = /(^|_)(pass|password|secret)$/

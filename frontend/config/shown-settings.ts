@@ -1,4 +1,4 @@
-import type { ShownSetting } from '../../common/shown-setting.ts'
+import type { ShownSetting } from '../../common/server-events.ts'
 import type { LoadedSettings } from './build-settings.ts'
 import { KEYS } from './keys.ts'
 import { shownValue } from './secrets.ts'

@@ -1,7 +1,6 @@
 import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { makeFolder } from '../../common/make-folder.ts'
-import { putInPlace } from '../../common/files.ts'
+import { makeFolder, putInPlace } from '../../common/files.ts'
 import type { LoadedSettings } from './build-settings.ts'
 import { formatProperty } from './format-properties.ts'
 import type { KeySpec } from './key-spec.ts'

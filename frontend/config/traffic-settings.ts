@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import type * as Zod from 'zod/mini'
-import { isCredentialHeader } from '../../common/credential-headers.ts'
+import { isCredentialHeader } from '../../common/headers.ts'
 import { ServeError } from '../../common/errors.ts'
 import { issueText, isObject } from '../../common/json.ts'
 

@@ -1,5 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
-import { PassingMap } from '../../common/passing-map.ts'
+import { PassingMap } from '../../common/maps.ts'
 import { type InputBudget, inputBytes } from './input-budget.ts'
 import type { Job } from './job.ts'
 

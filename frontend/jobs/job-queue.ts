@@ -1,4 +1,4 @@
-import { PassingSet } from '../../common/passing-map.ts'
+import { PassingSet } from '../../common/maps.ts'
 import type { ServeError } from '../../common/errors.ts'
 import { BatchPolicy, type BatchRule } from './batch-policy.ts'
 import { type Job, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'

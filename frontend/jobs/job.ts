@@ -1,6 +1,5 @@
 import { type ErrorCode, ServeError } from '../../common/errors.ts'
-import type { HandlerMethod } from '../../common/handler-methods.ts'
-import type { InputPart } from '../../common/input-part.ts'
+import type { HandlerMethod, InputPart } from '../../common/handler-methods.ts'
 import type { Distribution } from '../observe/metrics/distribution.ts'
 import type { Outcome } from '../observe/metrics/tally.ts'
 import type { JobSpan } from '../observe/traces/tracing.ts'

@@ -1,5 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
-import { PassingSet } from '../../common/passing-map.ts'
+import { PassingSet } from '../../common/maps.ts'
 import { startTimer } from '../../common/timer.ts'
 import type { Job, JobOwner } from './job.ts'
 import type { JobIndex } from './job-index.ts'

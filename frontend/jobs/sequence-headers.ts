@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ServeError } from '../../common/errors.ts'
-import { headerLine } from '../../common/header-lines.ts'
+import { headerLine } from '../../common/headers.ts'
 import type { Settings } from '../config/settings.ts'
 import type { JobRequest } from './job.ts'
 import type { ReplyHead } from './reply-sink.ts'

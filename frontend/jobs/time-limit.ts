@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../../common/errors.ts'
-import { PassingMap } from '../../common/passing-map.ts'
+import { PassingMap } from '../../common/maps.ts'
 import { startTimer } from '../../common/timer.ts'
 
 export interface Limited {

@@ -1,6 +1,6 @@
 import { untrusted, wrongHash } from '../../model-archiver/hashed-file.ts'
 import { ServeError } from '../../common/errors.ts'
-import { ownValue } from '../../common/own-keys.ts'
+import { ownValue } from '../../common/json.ts'
 import type { Settings } from '../config/settings.ts'
 import type { LocatedModel } from './located-model.ts'
 

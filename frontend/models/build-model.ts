@@ -1,6 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
 import { processors } from '../../common/processors.ts'
-import { redactUrl } from '../../common/redact.ts'
+import { redactUrl } from '../../common/texts.ts'
 import { builtinTimeLimit } from '../../model-archiver/builtin-handlers.ts'
 import type { Settings } from '../config/settings.ts'
 import { versionSettings } from '../config/version-settings.ts'

@@ -1,6 +1,5 @@
-import { isObject } from '../../common/json.ts'
-import { ownValue } from '../../common/own-keys.ts'
-import { closest } from '../../common/edit-distance.ts'
+import { isObject, ownValue } from '../../common/json.ts'
+import { closest } from '../../common/names.ts'
 
 /** Keys that may be misspelt: an archive's file may have thousands, and comparing takes time. */
 const MAX_LOOKED_AT = 200

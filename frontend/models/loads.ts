@@ -1,4 +1,4 @@
-import { redactUrl } from '../../common/redact.ts'
+import { redactUrl } from '../../common/texts.ts'
 import type { LoadingModel } from '../../common/server-events.ts'
 import type { RegisterRequest } from './operations.ts'
 

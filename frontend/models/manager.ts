@@ -1,4 +1,4 @@
-import { redactUrl } from '../../common/redact.ts'
+import { redactUrl } from '../../common/texts.ts'
 import type { ListedMethod } from '../../common/handler-methods.ts'
 import { unlessEmpty } from '../../common/json.ts'
 import { isName } from '../../common/names.ts'

@@ -1,6 +1,6 @@
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
 import { ServeError } from '../../common/errors.ts'
-import { removeSync } from '../../common/remove-folder.ts'
+import { removeSync } from '../../common/files.ts'
 import { hasTensorMethod, type ListedMethod } from '../../common/handler-methods.ts'
 import type { ModelMetrics } from '../observe/metrics/model-metrics.ts'
 import type { Tracing } from '../observe/traces/tracing.ts'

@@ -1,5 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
-import { closest } from '../../common/edit-distance.ts'
+import { closest } from '../../common/names.ts'
 import type { ModelOperations } from './operations.ts'
 
 /** Messages repeat this many characters of a client's text, which may be megabytes long. */

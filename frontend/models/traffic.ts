@@ -1,4 +1,4 @@
-import { headerValue } from '../../common/header-lines.ts'
+import { headerValue } from '../../common/headers.ts'
 import type { TrafficSettings } from '../config/traffic-settings.ts'
 import type { Caller, RoutedRequest, VersionTraffic } from './operations.ts'
 import { alwaysFor, nextByTurn, type Weighted } from './weighted-choice.ts'

@@ -1,4 +1,4 @@
-import { unmapped } from '../../common/address-group.ts'
+import { unmapped } from '../../common/addresses.ts'
 import type { OpenRequest } from '../../common/server-events.ts'
 import type { Job } from '../jobs/job.ts'
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { ownValue } from '../../common/own-keys.ts'
+import { ownValue } from '../../common/json.ts'
 import {
   type Accelerator,
   measureAccelerators,

@@ -1,4 +1,4 @@
-import { headerLine, splitHeaders } from '../../common/header-lines.ts'
+import { headerLine, splitHeaders } from '../../common/headers.ts'
 import type { JobRequest } from '../jobs/job.ts'
 
 const NONE: ReadonlySet<string> = new Set()

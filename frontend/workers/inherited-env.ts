@@ -1,4 +1,4 @@
-import { setOwn } from '../../common/own-keys.ts'
+import { setOwn } from '../../common/json.ts'
 import type { Settings } from '../config/settings.ts'
 
 /** Variables of the server with a secret of its own, such as TS_KEYSTORE_PASS. */

@@ -1,5 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
-import { notInstalled } from '../../common/not-installed.ts'
+import { notInstalled } from '../../common/texts.ts'
 import { missingPackages } from '../../model-archiver/packages.ts'
 
 /**

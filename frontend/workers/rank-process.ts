@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { within } from '../../common/deadline.ts'
+import { within } from '../../common/timer.ts'
 import { type Channel, type FrontendEvents, frontendChannel, type TakeItem } from '../../protocol/channel.ts'
 import { ServeError } from '../../common/errors.ts'
 import { PROTOCOL_VERSION, type FromWorker, type ToWorker } from '../../protocol/messages.ts'

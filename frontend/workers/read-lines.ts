@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
-import { ReadPace } from '../../common/read-pace.ts'
+import { ReadPace } from '../../common/byte-flow.ts'
 
 /** Colours for terminals, which some libraries print to every output. */
 const COLOURS = /\u001b\[[\d;]*m/g

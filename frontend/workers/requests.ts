@@ -1,4 +1,4 @@
-import { PassingMap } from '../../common/passing-map.ts'
+import { PassingMap } from '../../common/maps.ts'
 import { ServeError } from '../../common/errors.ts'
 import type { TakeItem } from '../../protocol/channel.ts'
 import type { CancelReason, FromWorker, PredictRequest } from '../../protocol/messages.ts'

@@ -1,8 +1,7 @@
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
-import { makeFolderSync } from '../../common/make-folder.ts'
-import { removeSync } from '../../common/remove-folder.ts'
+import { makeFolderSync, removeSync } from '../../common/files.ts'
 
 /** Maximum path length of a Unix socket on Linux (macOS: 103), less the file name. */
 const MAX_DIR_BYTES = 103 - 24

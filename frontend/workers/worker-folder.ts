@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { makeFolderSync } from '../../common/make-folder.ts'
-import { removeFolder } from '../../common/remove-folder.ts'
+import { makeFolderSync, removeFolder } from '../../common/files.ts'
 import { claimFolder } from '../../model-archiver/owner-file.ts'
 import type { LaunchContext } from './launch.ts'
 

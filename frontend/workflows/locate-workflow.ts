@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises'
 import type { DownloadLimits } from '../../model-archiver/download.ts'
 import { locateModel, type LocatedModel } from '../../model-archiver/locate.ts'
 import { ServeError } from '../../common/errors.ts'
-import { redactUrl } from '../../common/redact.ts'
+import { redactUrl } from '../../common/texts.ts'
 
 export interface WorkflowStoreOptions {
   /** Absolute path; undefined: none is configured. */

@@ -1,4 +1,4 @@
-import { headerLine } from '../../common/header-lines.ts'
+import { headerLine } from '../../common/headers.ts'
 import type { NodeSpec } from '../../model-archiver/workflow-spec.ts'
 import { FUNCTION_HEADER } from '../../model-archiver/prepare-workflow.ts'
 import type { Model } from '../models/model.ts'

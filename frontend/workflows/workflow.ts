@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises'
-import { removeSync } from '../../common/remove-folder.ts'
+import { removeSync } from '../../common/files.ts'
 import type { PreparedWorkflow } from '../../model-archiver/prepare-workflow.ts'
 import type { ServeError } from '../../common/errors.ts'
 import type { ModelMetrics } from '../observe/metrics/model-metrics.ts'

@@ -9,7 +9,7 @@ import {
   type Token,
 } from 'node-llama-cpp'
 import { OpenAIError, type Logger } from 'torchserve-ts'
-import { within } from '../../common/deadline.ts'
+import { within } from '../../common/timer.ts'
 import { memoryBytes, processors } from '../../common/processors.ts'
 import { checkWeights, memoryWarning } from './check-weights.ts'
 import { Generation, type Piece, type Sampling } from './generation.ts'

@@ -1,5 +1,5 @@
 import { OpenAIError } from 'torchserve-ts'
-import { ownValue, setOwn } from '../../common/own-keys.ts'
+import { ownValue, setOwn } from '../../common/json.ts'
 import { record } from './record.ts'
 
 export type Schema = Readonly<Record<string, unknown>>

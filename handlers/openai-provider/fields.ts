@@ -1,5 +1,4 @@
-import { isObject } from '../../common/json.ts'
-import { ownValue } from '../../common/own-keys.ts'
+import { isObject, ownValue } from '../../common/json.ts'
 
 /** Readers for the runtime's settings; all throw an Error that names the key. */
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
 import fc from 'fast-check'
-import { Allowance } from '../../common/allowance.ts'
+import { Allowance } from '../../common/byte-flow.ts'
 
 const EVERY_MS = 10
 const BURST = 4

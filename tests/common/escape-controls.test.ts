@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { escapeControls, escapeLines } from '../../common/escape-controls.ts'
+import { escapeControls, escapeLines } from '../../common/texts.ts'
 
 const isControl = (code: number): boolean =>
   (code < 0x20 && code !== 0x09) || (code >= 0x7f && code <= 0x9f) || code === 0x2028 || code === 0x2029

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { headerLine, headerValue, joinHeaders, splitHeaders } from '../../common/header-lines.ts'
+import { headerLine, headerValue, joinHeaders, splitHeaders } from '../../common/headers.ts'
 
 const name = fc.stringMatching(/^[A-Za-z0-9_-]{1,20}$/).filter((text) => text !== '__proto__')
 const value = fc.stringMatching(/^[^\n]{0,40}$/)

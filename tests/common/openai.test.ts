@@ -4,9 +4,8 @@ import fc from 'fast-check'
 import { ChatStream, CompletionStream } from '../../common/openai/chunks.ts'
 import { Collector } from '../../common/openai/collect.ts'
 import { defaultChatPrompt } from '../../common/openai/default-chat.ts'
-import { embeddingsAnswer } from '../../common/openai/embeddings.ts'
+import { type ChatChunk, type ChatDelta, embeddingsAnswer } from '../../common/openai/types.ts'
 import { StopFilter } from '../../common/openai/stop-filter.ts'
-import type { ChatChunk, ChatDelta } from '../../common/openai/types.ts'
 
 const HEAD = { id: 'chatcmpl-1', created: 7, model: 'm', includeUsage: false }
 const USAGE = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 }

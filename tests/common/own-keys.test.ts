@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { ownValue, setOwn } from '../../common/own-keys.ts'
+import { ownValue, setOwn } from '../../common/json.ts'
 
 test.each(['constructor', 'toString', '__proto__', 'hasOwnProperty'])(
   '%s is a key like any other: absent until it is set, then with its value',

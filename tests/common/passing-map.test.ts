@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { PassingMap, PassingSet } from '../../common/passing-map.ts'
+import { PassingMap, PassingSet } from '../../common/maps.ts'
 
 const key = fc.integer({ min: 0, max: 20 })
 const steps = fc.array(fc.record({ key, add: fc.boolean() }), { minLength: 3_000, maxLength: 4_000 })

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
-import { ReadPace } from '../../common/read-pace.ts'
+import { ReadPace } from '../../common/byte-flow.ts'
 
 const TURN = 1_000
 

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { redactSecrets, redactUrl } from '../../common/redact.ts'
+import { redactSecrets, redactUrl } from '../../common/texts.ts'
 
 test.each([
   'X-Amz-Signature',

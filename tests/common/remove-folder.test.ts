@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from '@jest/globals'
-import { removeFolder } from '../../common/remove-folder.ts'
+import { removeFolder } from '../../common/files.ts'
 import { Gate } from '../support/gate.ts'
 import { tempDir } from '../support/temp.ts'
 import { execFileSync } from '../support/tools.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { escapeKey, escapeValue } from 'properties-file/escape'
-import { closest, editDistance } from '../../common/edit-distance.ts'
+import { closest, editDistance } from '../../common/names.ts'
 import { parseProperties } from '../../frontend/config/properties.ts'
 
 test('lines go on behind a backslash, comments are left out, and each key knows its line', () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import { headerLine, headerValue, splitHeaders } from '../../common/header-lines.ts'
+import { headerLine, headerValue, splitHeaders } from '../../common/headers.ts'
 import { ServeError } from '../../common/errors.ts'
 import { failures, HEADERS, newJob, sequenceOf, Setup } from './sequence-setup.ts'
 

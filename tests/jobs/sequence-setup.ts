@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals'
-import { joinHeaders, splitHeaders } from '../../common/header-lines.ts'
+import { joinHeaders, splitHeaders } from '../../common/headers.ts'
 import { ServeError } from '../../common/errors.ts'
 import { Job } from '../../frontend/jobs/job.ts'
 import { SequenceQueue, type SequenceQueueOptions } from '../../frontend/jobs/sequence-queue.ts'

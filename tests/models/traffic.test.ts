@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { headerLine, joinHeaders } from '../../common/header-lines.ts'
+import { headerLine, joinHeaders } from '../../common/headers.ts'
 import type { TrafficSettings } from '../../frontend/config/traffic-settings.ts'
 import { JobIndex } from '../../frontend/jobs/job-index.ts'
 import { ModelManager } from '../../frontend/models/manager.ts'

@@ -6,7 +6,7 @@ import {
   SimpleSpanProcessor,
   TracerProvider,
 } from '@opentelemetry/sdk-trace'
-import { splitHeaders } from '../../common/header-lines.ts'
+import { splitHeaders } from '../../common/headers.ts'
 import { spanProcessors } from '../../frontend/observe/traces/exporters.ts'
 import { OtelSpans } from '../../frontend/observe/traces/otel-spans.ts'
 import { reportTo } from '../../frontend/observe/traces/reports.ts'

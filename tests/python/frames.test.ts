@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { joinHeaders } from '../../common/header-lines.ts'
+import { joinHeaders } from '../../common/headers.ts'
 import { encodeLoad, encodePredict } from '../../frontend/workers/python/otf/encode.ts'
 import { readFrame, type Frame } from '../workers/python/otf/read-frame.ts'
 import { allReady, PYTHON_MS } from '../support/python/client.ts'

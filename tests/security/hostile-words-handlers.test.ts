@@ -5,7 +5,7 @@ import { decodeRequest } from '../../backend-worker/input.ts'
 import { setHeader, type ResponseHead } from '../../backend-worker/response-head.ts'
 import { Metrics } from '../../frontend/observe/metrics/metrics.ts'
 import { parseMetricLine } from '../../frontend/observe/metrics/metric-line.ts'
-import { joinHeaders, splitHeaders } from '../../common/header-lines.ts'
+import { joinHeaders, splitHeaders } from '../../common/headers.ts'
 import { HOSTILE_WORDS } from './hostile-words.ts'
 
 /** As the text of a metric line may say it. */

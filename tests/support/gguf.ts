@@ -1,4 +1,4 @@
-import { fromHalf } from '../../common/tensors/half.ts'
+import { fromHalf } from '../../common/tensors/datatypes.ts'
 
 /** Writes a copy of a GGUF file with one more text or number in its metadata, as tools that pack do. */
 export function withMetadata(gguf: Buffer, key: string, value: string | number): Buffer {

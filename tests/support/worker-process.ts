@@ -1,5 +1,5 @@
 import type { ChildProcess } from 'node:child_process'
-import { joinHeaders } from '../../common/header-lines.ts'
+import { joinHeaders } from '../../common/headers.ts'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { joinHeaders, splitHeaders } from '../../common/header-lines.ts'
+import { joinHeaders, splitHeaders } from '../../common/headers.ts'
 import { handlerHeaders } from '../../frontend/workers/handler-headers.ts'
 import { truthfulHeaders } from '../../frontend/workers/python/truthful-headers.ts'
 

@@ -3,7 +3,7 @@ import ts from 'typescript'
 /**
  * Forbids arbitrary text as a key of an object with a prototype, where `constructor` and `__proto__` exist
  * too. Keys of a closed set (a union of literals, an enum, a number) are allowed. For other keys use a Map,
- * or ownValue and setOwn of common/own-keys.ts.
+ * or ownValue and setOwn of common/json.ts.
  */
 export const noTextKeys = {
   meta: {
@@ -11,7 +11,7 @@ export const noTextKeys = {
     schema: [],
     messages: {
       lookup:
-        'A key that is any text must not be looked up in an object with a prototype: `constructor` is found there. Use a Map, or ownValue and setOwn of common/own-keys.ts.',
+        'A key that is any text must not be looked up in an object with a prototype: `constructor` is found there. Use a Map, or ownValue and setOwn of common/json.ts.',
       assign: 'Object.assign sets the prototype when its source has a key `__proto__`. Use a spread.',
     },
   },

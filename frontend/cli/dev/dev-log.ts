@@ -1,4 +1,4 @@
-import { escapeControls } from '../../../common/escape-controls.ts'
+import { escapeControls } from '../../../common/texts.ts'
 import { MODEL_LOGGER } from '../../observe/logs/logger.ts'
 import type { LineWriter } from '../../observe/logs/log-file.ts'
 import type { Output } from '../output.ts'

@@ -1,5 +1,5 @@
 import { selectOutputs, type WantedOutput } from '../../../common/tensors/message.ts'
-import type { Operation } from '../../../common/openai/operations.ts'
+import type { Operation } from '../../../common/openai/types.ts'
 import { type Answer, type AnswerFacts, type AnswerReader, handlerAnswer } from './answers.ts'
 import { llmAnswer, llmFailure } from './llm-answers.ts'
 

@@ -2,7 +2,7 @@ import { ServeError } from '../../../common/errors.ts'
 import { isObject, parseJson } from '../../../common/json.ts'
 import { asBuffer, joinElements } from '../../../common/tensors/bytes.ts'
 import type { RawTensor } from '../../../common/tensors/tensor.ts'
-import type { Operation } from '../../../common/openai/operations.ts'
+import type { Operation } from '../../../common/openai/types.ts'
 import type { ReadAnswer } from './answers.ts'
 
 /**

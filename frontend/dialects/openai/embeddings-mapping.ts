@@ -1,7 +1,6 @@
 import { ServeError } from '../../../common/errors.ts'
 import { isObject, parseJson } from '../../../common/json.ts'
-import { embeddingsAnswer } from '../../../common/openai/embeddings.ts'
-import type { EmbeddingsRequest } from '../../../common/openai/types.ts'
+import { embeddingsAnswer, type EmbeddingsRequest } from '../../../common/openai/types.ts'
 import { asBuffer } from '../../../common/tensors/bytes.ts'
 import { MAX_CHOICES } from '../../../common/openai/request.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'

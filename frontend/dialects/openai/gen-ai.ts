@@ -1,5 +1,5 @@
 import { isObject, parseJson } from '../../../common/json.ts'
-import type { Operation } from '../../../common/openai/operations.ts'
+import type { Operation } from '../../../common/openai/types.ts'
 import type { OpenAIRequest } from '../../../common/openai/request.ts'
 import { EventStream } from '../../edge/http/sse.ts'
 import type { RequestSpan, SpanAttributes } from '../../edge/http/request-trace.ts'

@@ -1,4 +1,4 @@
-import type { Operation } from '../../../common/openai/operations.ts'
+import type { Operation } from '../../../common/openai/types.ts'
 
 /** The operation of an OpenAI API path. */
 export interface OpenAIRoute {

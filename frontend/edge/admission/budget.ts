@@ -1,4 +1,4 @@
-import { groupOf } from '../../../common/address-group.ts'
+import { groupOf } from '../../../common/addresses.ts'
 
 /** Why a lease gets no more: the budget is used up, or its address has half of it. */
 type Shortage = 'all' | 'address'

@@ -1,5 +1,5 @@
 import type { Server, Socket } from 'node:net'
-import { groupOf } from '../../../common/address-group.ts'
+import { groupOf } from '../../../common/addresses.ts'
 import { Budget } from './budget.ts'
 
 /** Milliseconds between two warnings of one pool. */

@@ -1,6 +1,6 @@
 import { Metadata, status as Status } from '@grpc/grpc-js'
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
-import { escapeControls } from '../../../common/escape-controls.ts'
+import { escapeControls } from '../../../common/texts.ts'
 
 /** How a call fails, in the shape that grpc-js takes. */
 export interface CallError {

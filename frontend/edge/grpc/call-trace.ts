@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { status as Status } from '@grpc/grpc-js'
-import { ownValue, setOwn } from '../../../common/own-keys.ts'
+import { ownValue, setOwn } from '../../../common/json.ts'
 import { VERSION_HEADER } from '../../jobs/job.ts'
 import { sentStatus } from './logged-call.ts'
 import type { HeaderCarrier, RequestSpan, Tracing } from '../../observe/traces/tracing.ts'

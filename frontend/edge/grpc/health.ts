@@ -5,7 +5,7 @@ import {
   type ServerWritableStream,
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js'
-import { groupOf } from '../../../common/address-group.ts'
+import { groupOf } from '../../../common/addresses.ts'
 import { CallSender } from './caller.ts'
 
 interface HealthCheckRequest {

@@ -1,6 +1,5 @@
 import type { Deadline, Metadata } from '@grpc/grpc-js'
-import { isCredentialHeader } from '../../../common/credential-headers.ts'
-import { headerLine } from '../../../common/header-lines.ts'
+import { headerLine, isCredentialHeader } from '../../../common/headers.ts'
 import type { AbandonReason, JobRequest } from '../../jobs/job.ts'
 import { Job } from '../../jobs/job.ts'
 import type { ReplySink } from '../../jobs/reply-sink.ts'

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { SOCKET_READ_BYTES } from '../../../common/unread-bytes.ts'
+import { SOCKET_READ_BYTES } from '../../../common/byte-flow.ts'
 
 /** Bytes; items up to this size are joined with others of the same turn into one string. */
 const SMALL_ITEM_BYTES = 1_024

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { isLoopbackHost } from '../../../common/loopback.ts'
+import { isLoopbackHost } from '../../../common/addresses.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { Exchange } from './exchange.ts'
 import { pageOf } from './page-check.ts'

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
-import { isLocalhost, isLoopbackHost } from '../../../common/loopback.ts'
+import { isLocalhost, isLoopbackHost } from '../../../common/addresses.ts'
 import { asksForIdentity, type IdentitySettings } from '../../config/identity.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { ListenAddress } from '../../config/listen-address.ts'

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
-import { isCredentialHeader } from '../../../common/credential-headers.ts'
+import { isCredentialHeader } from '../../../common/headers.ts'
 
 /** The headers of a request, in the format of common/header-lines.ts. */
 export interface ClientHeaders {

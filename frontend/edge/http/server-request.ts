@@ -1,6 +1,6 @@
 import { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { ReadPace } from '../../../common/read-pace.ts'
+import { ReadPace } from '../../../common/byte-flow.ts'
 import { type Explained, explainedOf } from '../unexplained-bytes.ts'
 
 /** Largest head. */

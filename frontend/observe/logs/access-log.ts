@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import { redactSecrets } from '../../../common/redact.ts'
+import { escapeControls, redactSecrets } from '../../../common/texts.ts'
 import { localTime } from './clock.ts'
-import { escapeControls } from '../../../common/escape-controls.ts'
 import type { LineWriter } from './log-file.ts'
 
 /** Characters of a request line that are logged: a path over gRPC may have 64 KB. */

@@ -1,5 +1,5 @@
 import type { ServeError } from '../../../common/errors.ts'
-import { redactSecrets, redactUrl } from '../../../common/redact.ts'
+import { redactSecrets, redactUrl } from '../../../common/texts.ts'
 import { jsonLine } from './json-line.ts'
 import type { LineWriter } from './log-file.ts'
 import { SampledLines } from './sampled-lines.ts'

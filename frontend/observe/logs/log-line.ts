@@ -1,6 +1,6 @@
 import type { LogEntry } from '../../../common/server-events.ts'
 import { localTime } from './clock.ts'
-import { escapeControls, escapeLines } from '../../../common/escape-controls.ts'
+import { escapeControls, escapeLines } from '../../../common/texts.ts'
 
 interface LogRecord {
   level: number

@@ -1,4 +1,4 @@
-import { Allowance } from '../../../common/allowance.ts'
+import { Allowance } from '../../../common/byte-flow.ts'
 
 /** Lines are written once in this time, in milliseconds. */
 const EVERY_MS = 1_000

@@ -1,5 +1,4 @@
-import { isObject, parseJson } from '../../../common/json.ts'
-import { ownValue } from '../../../common/own-keys.ts'
+import { isObject, ownValue, parseJson } from '../../../common/json.ts'
 import { runProgram } from '../../../common/start-program.ts'
 
 /** A GPU, or a MIG device of one, as the vendor's tool lists it. */

@@ -1,5 +1,5 @@
 import type { MetricMessage, MetricSpec } from '../../../protocol/messages.ts'
-import { ownValue } from '../../../common/own-keys.ts'
+import { ownValue } from '../../../common/json.ts'
 import type { MetricFamily } from './family.ts'
 import { HOST } from './server-metrics.ts'
 

@@ -1,6 +1,6 @@
 import type { MetricKind } from '../../../protocol/messages.ts'
 import { localTime } from '../logs/clock.ts'
-import { escapeControls } from '../../../common/escape-controls.ts'
+import { escapeControls } from '../../../common/texts.ts'
 import type { LineWriter } from '../logs/log-file.ts'
 import { number } from './page.ts'
 

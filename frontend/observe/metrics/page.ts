@@ -1,5 +1,5 @@
 import type { MetricKind } from '../../../protocol/messages.ts'
-import { setOwn } from '../../../common/own-keys.ts'
+import { setOwn } from '../../../common/json.ts'
 import type { Distribution } from './distribution.ts'
 
 /** One line of the page. */

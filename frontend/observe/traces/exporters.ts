@@ -22,7 +22,7 @@ import {
   type SpanProcessor,
 } from '@opentelemetry/sdk-trace'
 import { splitList } from '../../../common/names.ts'
-import { ownValue } from '../../../common/own-keys.ts'
+import { ownValue } from '../../../common/json.ts'
 import type { Environment } from './start.ts'
 import { milliseconds, otlpVariable, positive } from './variables.ts'
 

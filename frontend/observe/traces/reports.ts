@@ -1,5 +1,5 @@
 import { diag, DiagLogLevel } from '@opentelemetry/api'
-import { redactSecrets } from '../../../common/redact.ts'
+import { redactSecrets } from '../../../common/texts.ts'
 
 const MAX_REPORTS = 100
 const MAX_CHARACTERS = 1_000

@@ -11,7 +11,7 @@ import {
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace'
 import { splitList } from '../../../common/names.ts'
-import { ownValue } from '../../../common/own-keys.ts'
+import { ownValue } from '../../../common/json.ts'
 import type { Environment } from './start.ts'
 import { numberFrom, positive } from './variables.ts'
 

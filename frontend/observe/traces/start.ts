@@ -1,4 +1,4 @@
-import { ownValue } from '../../../common/own-keys.ts'
+import { ownValue } from '../../../common/json.ts'
 import type { Tracing } from './tracing.ts'
 import { checkVariables } from './variables.ts'
 

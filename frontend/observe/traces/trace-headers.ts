@@ -9,7 +9,7 @@ import {
   trace,
   type TraceState,
 } from '@opentelemetry/api'
-import { headerLine } from '../../../common/header-lines.ts'
+import { headerLine } from '../../../common/headers.ts'
 import type { HeaderCarrier } from './tracing.ts'
 
 const CARRIER: TextMapGetter<HeaderCarrier> = {

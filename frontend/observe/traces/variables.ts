@@ -1,5 +1,5 @@
 import { splitList } from '../../../common/names.ts'
-import { ownValue } from '../../../common/own-keys.ts'
+import { ownValue } from '../../../common/json.ts'
 import { MAX_TIMER_MS } from '../../../common/timer.ts'
 import type { Environment } from './start.ts'
 

@@ -1,5 +1,5 @@
 import { ServeError, type ErrorCode } from '../../../common/errors.ts'
-import { ownValue } from '../../../common/own-keys.ts'
+import { ownValue } from '../../../common/json.ts'
 
 /**
  * The messages of TorchServe's worker (ts/service.py); any other message comes from a handler's

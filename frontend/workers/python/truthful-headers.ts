@@ -1,4 +1,4 @@
-import { headerLine } from '../../../common/header-lines.ts'
+import { headerLine } from '../../../common/headers.ts'
 import type { PredictRequest } from '../../../protocol/messages.ts'
 
 /** A line `describe`, or `explain` with a value other than False, at any position. */

@@ -1,8 +1,15 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { joinElements, splitElements } from '../../../common/tensors/bytes.ts'
-import { DATATYPE_NAMES, NUMERIC, type Datatype } from '../../../common/tensors/datatypes.ts'
-import { fromBrain, fromHalf, toBrain, toHalf } from '../../../common/tensors/half.ts'
+import {
+  type Datatype,
+  DATATYPE_NAMES,
+  fromBrain,
+  fromHalf,
+  NUMERIC,
+  toBrain,
+  toHalf,
+} from '../../../common/tensors/datatypes.ts'
 import {
   decodeRequest,
   decodeResponse,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { splitHeaders } from '../../../common/header-lines.ts'
+import { splitHeaders } from '../../../common/headers.ts'
 import { status as Status, type Metadata } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import { call, readAll } from '../../support/grpc-clients.ts'

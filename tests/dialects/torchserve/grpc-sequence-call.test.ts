@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { status as Status } from '@grpc/grpc-js'
-import { splitHeaders } from '../../../common/header-lines.ts'
+import { splitHeaders } from '../../../common/headers.ts'
 import { ServeError } from '../../../common/errors.ts'
 import {
   call,

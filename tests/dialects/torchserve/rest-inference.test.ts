@@ -1,4 +1,4 @@
-import { splitHeaders } from '../../../common/header-lines.ts'
+import { splitHeaders } from '../../../common/headers.ts'
 import { handlerHeaders } from '../../../frontend/workers/handler-headers.ts'
 import { describe, expect, test } from '@jest/globals'
 import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'

@@ -1,7 +1,7 @@
 import { deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
-import { splitHeaders } from '../../../common/header-lines.ts'
+import { splitHeaders } from '../../../common/headers.ts'
 import { ask, startRig, type Answer, type Rig } from '../../support/http/rig.ts'
 
 const LIMIT = 10_000

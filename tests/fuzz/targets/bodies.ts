@@ -1,5 +1,5 @@
 import { readRequest } from '../../../common/openai/request.ts'
-import { OPERATIONS, type Operation } from '../../../common/openai/operations.ts'
+import { OPERATIONS, type Operation } from '../../../common/openai/types.ts'
 import { parseForm } from '../../../frontend/edge/http/form.ts'
 import { parseMultipart } from '../../../frontend/edge/http/multipart.ts'
 import { targetOf } from '../../../frontend/edge/http/target.ts'

@@ -1,6 +1,6 @@
 import { ServeError } from '../../../../common/errors.ts'
-import { UnreadBytes } from '../../../../common/unread-bytes.ts'
-import { setOwn } from '../../../../common/own-keys.ts'
+import { UnreadBytes } from '../../../../common/byte-flow.ts'
+import { setOwn } from '../../../../common/json.ts'
 
 /** The response to one request, or one item of its stream. */
 export interface OtfAnswer {

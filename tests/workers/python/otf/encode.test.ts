@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { joinHeaders } from '../../../../common/header-lines.ts'
+import { joinHeaders } from '../../../../common/headers.ts'
 import {
   encodeLoad,
   encodePredict,

@@ -1,4 +1,4 @@
-import { setOwn } from './own-keys.ts'
+import { setOwn } from './json.ts'
 
 /**
  * Request headers as they travel to the worker: one string of names and values, each followed by a line feed.
@@ -38,4 +38,23 @@ export function splitHeaders(lines: string): Record<string, string> {
   const pieces = lines.split('\n')
   for (let i = 0; i + 1 < pieces.length; i += 2) setOwn(headers, pieces[i]!, pieces[i + 1]!)
   return headers
+}
+
+/**
+ * Headers by which clients authenticate, to this server or to one in front of it, in lower case. Handlers get
+ * them only if their model asks for them (docs/security.md).
+ */
+export const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
+  'authorization',
+  'proxy-authorization',
+  'cookie',
+  'x-api-key',
+  'api-key',
+])
+
+const LENGTHS = new Set([...CREDENTIAL_HEADERS].map((name) => name.length))
+
+/** Compares lengths first: this runs for every header of every request. */
+export function isCredentialHeader(name: string): boolean {
+  return LENGTHS.has(name.length) && CREDENTIAL_HEADERS.has(name.toLowerCase())
 }

@@ -1,3 +1,34 @@
+import { toUSVString } from 'node:util'
+
+const CONTROLS = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]/g
+
+/** Escapes control characters: input must not forge log lines or send commands to a terminal. */
+export function escapeControls(text: string): string {
+  return text.replace(CONTROLS, escapeOf)
+}
+
+/** The same for a text of several lines, which keeps its line feeds. */
+export function escapeLines(text: string): string {
+  return text.split('\n').map(escapeControls).join('\n')
+}
+
+/** Characters that move text on a screen: control characters, line separators, and marks of direction. */
+export const INVISIBLE = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u
+const ALL_INVISIBLE = new RegExp(INVISIBLE, 'gu')
+
+/** A client's text for messages: quoted as in JSON, at most `most` characters of it, all of them visible. */
+export function quoted(text: string, most: number): string {
+  return JSON.stringify(text.length > most ? `${text.slice(0, most)}…` : text).replace(
+    ALL_INVISIBLE,
+    (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
+
+/** `\n`, `\x1b`, `\x2028`. */
+function escapeOf(letter: string): string {
+  return letter === '\n' ? '\\n' : `\\x${letter.charCodeAt(0).toString(16).padStart(2, '0')}`
+}
+
 /** Which parts of an address are secrets, for everything that shows, logs or keeps one. */
 
 const HIDDEN = '***'
@@ -90,4 +121,49 @@ function decoded(text: string): string | undefined {
   } catch {
     return undefined
   }
+}
+
+/**
+ * The half of a character at the end of the text, which is a high surrogate, or ''. Code that cuts strings by
+ * their length, and some tokenizers, end there.
+ */
+export function halfAtEnd(text: string): string {
+  const last = text.charCodeAt(text.length - 1)
+  return last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : ''
+}
+
+/** Whether the text has no half of a character, and so a form in UTF-8. */
+export function isWellFormed(text: string): boolean {
+  return toUSVString(text) === text
+}
+
+/** Texts that arrive in pieces, by name: half a character at the end of a piece waits for the next one. */
+export class WholeTexts<Name> {
+  readonly #halves = new Map<Name, string>()
+
+  get waits(): boolean {
+    return this.#halves.size > 0
+  }
+
+  /** The piece with the half that waited, and without the half at its end. Other halves become U+FFFD. */
+  next(name: Name, piece: string): string {
+    const text = (this.#halves.get(name) ?? '') + piece
+    const half = halfAtEnd(text)
+    if (half === '') this.#halves.delete(name)
+    else this.#halves.set(name, half)
+    return toUSVString(text.slice(0, text.length - half.length))
+  }
+
+  /** Takes what waits for a next piece that does not come, each U+FFFD. */
+  end(): [Name, string][] {
+    const rest = [...this.#halves.keys()].map((name): [Name, string] => [name, '\ufffd'])
+    this.#halves.clear()
+    return rest
+  }
+}
+
+/** What to do about packages that a handler imports. */
+export function notInstalled(names: readonly string[]): string {
+  const [what, is, them] = names.length === 1 ? ['package', 'is', 'it'] : ['packages', 'are', 'them']
+  return `The ${what} ${names.join(' and ')} ${is} not installed. Install ${them} where torchserve-ts is installed: npm install ${names.join(' ')}`
 }
