@@ -10,7 +10,7 @@ import { unaryRpc } from '../edge/grpc/unary-rpc.ts'
 import type { ModelOperations } from '../models/operations.ts'
 import type { SequenceSettings } from '../jobs/sequence-headers.ts'
 import { type Call, CallSender } from '../edge/grpc/caller.ts'
-import type { Sender } from '../jobs/sender.ts'
+import type { Sender } from '../jobs/job-request.ts'
 import type { Operations } from '../edge/permitted.ts'
 
 /** The listeners of gRPC; the last two are opened where they have a port. */

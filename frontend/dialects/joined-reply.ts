@@ -1,5 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
-import { ByteCollector } from '../jobs/byte-collector.ts'
+import { ByteCollector } from '../../common/byte-flow.ts'
 import type { Job } from '../jobs/job.ts'
 import type { ReplyHead, ReplySink } from '../jobs/reply-sink.ts'
 

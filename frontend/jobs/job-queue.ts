@@ -1,17 +1,19 @@
 import { PassingSet } from '../../common/maps.ts'
 import type { ServeError } from '../../common/errors.ts'
-import { BatchPolicy, type BatchRule } from './batch-policy.ts'
-import { type Job, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
-import { queueFull } from './queue-full.ts'
 import {
   type Backlog,
   type BatchOwner,
+  BatchPolicy,
+  type BatchRule,
   freest,
   goesAlone,
   type JobRunner,
   leastLoaded,
   type Scheduler,
 } from './scheduler.ts'
+import type { Job } from './job.ts'
+import { type JobLimits, jobLimits, type JobTimeouts } from './time-limit.ts'
+import { queueFull } from './open-jobs.ts'
 
 export interface JobQueueOptions extends BatchRule {
   /** Maximum number of waiting jobs. */

@@ -1,91 +1,12 @@
 import { type ErrorCode, ServeError } from '../../common/errors.ts'
-import type { HandlerMethod, InputPart } from '../../common/handler-methods.ts'
+import type { InputPart } from '../../common/handler-methods.ts'
 import type { Distribution } from '../observe/metrics/distribution.ts'
 import type { Outcome } from '../observe/metrics/tally.ts'
 import type { JobSpan } from '../observe/traces/tracing.ts'
-import type { Budgeted, InputBudget } from './input-budget.ts'
-import type { InputFeed } from './input-feed.ts'
-import type { ReplyHead, ReplySink } from './reply-sink.ts'
-import type { Sender } from './sender.ts'
-import { type Limited, TimeLimit } from './time-limit.ts'
-
-export type { InputPart }
-
-/** A request of a client in neutral form, the same for all dialects. */
-export interface JobRequest {
-  /** x-request-id: a uuid that the server chose. */
-  requestId: string
-  /** The API that it came by: `torchserve`, `open-inference-grpc`. Absent: the server asks itself. */
-  dialect?: string
-  /** Absent: the server asks itself. */
-  sender?: Sender
-  modelName: string
-  /** Absent: the default version, or the one that the weights of the model choose. */
-  modelVersion?: string
-  /** The version that was chosen when the request was read (`ModelOperations.route`). Absent: it was not. */
-  routedTo?: string
-  /** The method of the handler to call. A native method only if the handler has it. */
-  method: HandlerMethod
-  /**
-   * The client's headers with names as the client wrote them, in the format of common/header-lines.ts. The
-   * server does not interpret them.
-   */
-  headers: string
-  /** The headers with credentials, in the same format. Only handlers whose model asks for them get them. */
-  credentials?: string
-  /**
-   * The rest of the path after the version. The handler gets it as the header `url_path`, as in TorchServe.
-   * Absent: no such header.
-   */
-  urlPath?: string
-  /**
-   * Sends the header `explain` to the handler for predictions too, as TorchServe does on paths that also have
-   * an explaining form. Default false.
-   */
-  tellsExplain?: boolean
-  parts: InputPart[]
-  /** The client's deadline in milliseconds since the epoch. */
-  deadline?: number
-  /** The job is never batched with others. */
-  alone?: boolean
-  /** Further inputs follow. Only for handlers that accept them (`predictStream`). */
-  feed?: InputFeed
-}
-
-/** One response of the worker to one job. */
-export interface JobResponse extends ReplyHead {
-  body: Uint8Array
-  /** Absent: the unary response. `true`: an item, and more follow. `false`: the last item of a stream. */
-  more?: boolean
-}
-
-/** The time limits of one job, each in milliseconds; 0 disables a limit. */
-export interface JobTimeouts {
-  queue: number
-  firstResponse: number
-  gap: number
-  total: number
-  /** The setting behind `total`, for the error message. Default `requestTimeout`. */
-  totalKey?: string
-}
-
-/** The time limits of all jobs of one model. */
-export interface JobLimits {
-  readonly queue: TimeLimit
-  readonly firstResponse: TimeLimit
-  readonly gap: TimeLimit
-  readonly total: TimeLimit
-}
-
-export function jobLimits(timeouts: JobTimeouts): JobLimits {
-  const { queue, firstResponse, gap, total, totalKey = 'requestTimeout' } = timeouts
-  return {
-    queue: new TimeLimit(queue, 'QUEUE_TIMEOUT', 'waited too long for a worker', 'queueTimeout'),
-    firstResponse: new TimeLimit(firstResponse, 'RESPONSE_TIMEOUT', 'no response', 'firstResponseTimeout'),
-    gap: new TimeLimit(gap, 'RESPONSE_TIMEOUT', 'no further response', 'gapTimeout'),
-    total: new TimeLimit(total, 'REQUEST_TIMEOUT', 'the whole request took too long', totalKey),
-  }
-}
+import type { Budgeted, InputBudget } from './open-jobs.ts'
+import type { JobRequest } from './job-request.ts'
+import type { JobResponse, ReplySink } from './reply-sink.ts'
+import type { JobLimits, Limited, TimeLimit } from './time-limit.ts'
 
 /** How a job ended: with a response or an error, cancelled by its client, or by a time limit. */
 export type JobOutcome = Outcome

@@ -1,7 +1,5 @@
-import type { BatchRule } from './batch-policy.ts'
-import { Lane } from './lane.ts'
-import type { JobRunner, RunWatcher } from './scheduler.ts'
-import type { Sequence } from './sequence.ts'
+import { BatchPolicy, type BatchRule, type JobRunner, type RunWatcher } from './scheduler.ts'
+import type { Job } from './job.ts'
 
 /** Binds sequences to workers and dispatches batches to the workers. */
 export class Lanes {
@@ -107,5 +105,108 @@ export class Lanes {
       this.#lanes.set(worker, lane)
     }
     return lane
+  }
+}
+
+/** Jobs with the same sequence id. They go to one worker, in the order in which they arrived. */
+export class Sequence {
+  readonly id: string
+  /** Whose it is: `identity` of the sender of its first job. */
+  readonly owner: string | undefined
+  readonly waiting = new Set<Job>()
+  readonly running = new Set<Job>()
+  /** Jobs with which their client begins the sequence, also where it is open already. */
+  readonly first = new WeakSet<Job>()
+  /** Whether a worker has got one of its jobs, so that no other worker can continue it. */
+  started = false
+  /** It accepts no more jobs and ends when its present jobs are done. */
+  closing = false
+  gone = false
+  /** The worker that keeps its state, bound when its first job is about to start. */
+  lane: Lane | undefined
+  /** The job that must answer before the next one may start. */
+  ahead: Job | undefined
+  idleTimer: NodeJS.Timeout | undefined
+  lifeTimer: NodeJS.Timeout | undefined
+
+  constructor(id: string, owner: string | undefined) {
+    this.id = id
+    this.owner = owner
+  }
+
+  /** The job to start next; undefined if none may start now. */
+  get next(): Job | undefined {
+    if (this.ahead !== undefined) return undefined
+    const [job] = this.waiting
+    return job !== undefined && this.first.has(job) && this.running.size > 0 ? undefined : job
+  }
+
+  /** Whether the job to start next begins it once more: the state in the worker is that of its past. */
+  get beginsAnew(): boolean {
+    return this.started && this.first.has(this.next!)
+  }
+
+  get isIdle(): boolean {
+    return this.waiting.size === 0 && this.running.size === 0
+  }
+
+  /** Its oldest job goes to the worker. */
+  begin(): Job {
+    const job = this.next!
+    this.waiting.delete(job)
+    this.running.add(job)
+    this.started = true
+    this.ahead = job
+    return job
+  }
+
+  stopTimers(): void {
+    clearTimeout(this.idleTimer)
+    clearTimeout(this.lifeTimer)
+  }
+}
+
+/** The sequences of one worker, and the batches made of them: each batch has at most one job per sequence. */
+export class Lane {
+  readonly worker: JobRunner
+  readonly sequences = new Set<Sequence>()
+  /** Sequences with a job that is ready, longest wait first. */
+  readonly ready = new Set<Sequence>()
+  /** When it last got a sequence, as an increasing number. */
+  lastGotAt: number
+  readonly #batches: BatchPolicy
+
+  /** `onDue` is called when a batch has waited for its maximum delay. */
+  constructor(worker: JobRunner, createdAt: number, rule: BatchRule, onDue: () => void) {
+    this.worker = worker
+    this.lastGotAt = createdAt
+    this.#batches = new BatchPolicy(rule, onDue)
+  }
+
+  /** Dispatches while the worker has a free slot and a batch is ready. */
+  hand(watcher: RunWatcher): void {
+    while (this.worker.freeSlots > 0) {
+      const batch = this.#take()
+      if (batch.length === 0) return
+      this.worker.run(batch, watcher)
+    }
+    this.#batches.noWorkerIsFree()
+  }
+
+  /** The next batch; empty if none is ready. It is also full with a job of every sequence. */
+  #take(): Job[] {
+    const ready = [...this.ready]
+    const jobs = ready.map((sequence) => sequence.next!)
+    const batch = this.#batches.take(jobs, jobs.length, this.sequences.size)
+    for (const sequence of ready.slice(0, batch.length)) {
+      this.ready.delete(sequence)
+      if (sequence.beginsAnew) this.worker.sequenceEnded(sequence.id)
+      sequence.begin()
+    }
+    return batch
+  }
+
+  close(): void {
+    this.#batches.close()
   }
 }

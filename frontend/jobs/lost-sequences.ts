@@ -1,5 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
-import type { Sequence } from './sequence.ts'
+import type { Sequence } from './lanes.ts'
 import type { SequenceRequest } from './sequence-headers.ts'
 
 type Known = Pick<Sequence, 'id' | 'owner'>

@@ -1,8 +1,9 @@
 import { ServeError } from '../../common/errors.ts'
-import { PassingSet } from '../../common/maps.ts'
+import { PassingMap, PassingSet } from '../../common/maps.ts'
 import { startTimer } from '../../common/timer.ts'
 import type { Job, JobOwner } from './job.ts'
-import type { JobIndex } from './job-index.ts'
+import { memoryBytes } from '../../common/processors.ts'
+import { inputBytes } from './job-request.ts'
 
 const SHUTTING_DOWN = new ServeError('SHUTTING_DOWN', 'The server is shutting down')
 
@@ -109,4 +110,143 @@ export class OpenJobs {
     this.#index.leave(job)
     this.#jobs.delete(job)
   }
+}
+
+const LEAST_DEFAULT_BYTES = 2 ** 28
+/** Share of the memory that inputs may take by default. */
+const DEFAULT_SHARE = 16
+/** Smaller inputs do not ask all workers for what they have not taken. */
+const LARGE_BYTES = 65_536
+
+/** The fields of a job that the budget uses; nothing else writes them. */
+export interface Budgeted {
+  /** Undefined: the job is not open, or there is no budget. */
+  budget: InputBudget | undefined
+  /** Bytes that count for it. */
+  heldBytes: number
+}
+
+/**
+ * Bounds the bytes of all requests together that wait for a worker, are on their way to one, or are kept for
+ * further nodes of a workflow. Each queue bounds its number of requests only.
+ */
+export class InputBudget {
+  readonly #limit: number
+  readonly #unsent: () => number
+  #held = 0
+
+  /**
+   * @param limit bytes
+   * @param unsent bytes that were sent to workers and that they have not taken
+   */
+  constructor(limit: number, unsent: () => number) {
+    this.#limit = limit
+    this.#unsent = unsent
+  }
+
+  /** Bytes of the jobs that hold some. */
+  get heldBytes(): number {
+    return this.#held
+  }
+
+  /**
+   * Counts bytes for a job until it begins or ends. One job alone may have any number: max_request_size
+   * bounds them. @throws ServeError QUEUE_FULL
+   */
+  hold(job: Budgeted, bytes: number): void {
+    const others = this.#held - job.heldBytes + (bytes < LARGE_BYTES ? 0 : this.#unsent())
+    if (others > 0 && others + job.heldBytes + bytes > this.#limit)
+      throw queueFull(
+        `The requests that wait for workers have too many bytes: ${this.#limit} may wait (max_waiting_input_bytes)`,
+      )
+    job.budget = this
+    job.heldBytes += bytes
+    this.#held += bytes
+  }
+
+  /** The worker has its input, or it ended. */
+  release(job: Budgeted): void {
+    this.#held -= job.heldBytes
+    job.heldBytes = 0
+  }
+}
+
+/** A sixteenth of the memory of the machine or of the cgroup, at least 256 MiB. */
+export function defaultInputBudget(): number {
+  return Math.max(LEAST_DEFAULT_BYTES, Math.floor(memoryBytes() / DEFAULT_SHARE))
+}
+
+/** The open requests of the whole server, as an operator knows them: by the id in `x-request-id`. */
+export interface RequestOperations {
+  /**
+   * Ends a request: its handler is told to stop, and its client gets the error CANCELLED in its dialect.
+   * @returns the name of its model or workflow
+   * @throws ServeError REQUEST_NOT_FOUND when no open request has this id
+   */
+  cancel(requestId: string): string
+}
+
+const CANCELLED = new ServeError('CANCELLED', 'The request was cancelled by an operator')
+
+/**
+ * Every open job of the server by request id. Models and workflows add a job before they do anything with it,
+ * and remove it at its end. The server chooses the ids, so they are unique.
+ */
+export class JobIndex implements RequestOperations {
+  readonly #jobs = new PassingMap<string, Job>()
+  readonly #budget: InputBudget | undefined
+
+  /** @param budget of the inputs of all open jobs; absent: no limit */
+  constructor(budget?: InputBudget) {
+    this.#budget = budget
+  }
+
+  get size(): number {
+    return this.#jobs.size
+  }
+
+  /** Every open job, the oldest first. */
+  [Symbol.iterator](): Iterator<Job> {
+    return this.#jobs.values()
+  }
+
+  /** The open job with this id; undefined if there is none or it has ended. */
+  get(requestId: string): Job | undefined {
+    return this.#jobs.get(requestId)
+  }
+
+  cancel(requestId: string): string {
+    const job = this.#jobs.get(requestId)
+    if (job === undefined)
+      throw new ServeError('REQUEST_NOT_FOUND', `No open request has the id ${requestId.slice(0, 200)}`)
+    job.abort(CANCELLED, 'operator')
+    return job.request.modelName
+  }
+
+  /**
+   * @throws ServeError INTERNAL when an open job already has this id, QUEUE_FULL when the inputs of all jobs
+   *   have too many bytes; the index is unchanged then
+   */
+  enter(job: Job): void {
+    const { requestId } = job.request
+    if (this.#jobs.has(requestId)) throw new ServeError('INTERNAL', `Request ${requestId} is already open`)
+    this.#budget?.hold(job, inputBytes(job.request))
+    this.#jobs.set(requestId, job)
+  }
+
+  leave(job: Job): void {
+    const { requestId } = job.request
+    if (this.#jobs.get(requestId) !== job) return
+    job.budget?.release(job)
+    job.budget = undefined
+    this.#jobs.delete(requestId)
+  }
+}
+
+/** Milliseconds after which a client may ask again. How long a queue stays full, nobody knows. */
+const RETRY_AFTER_MS = 1_000
+
+/** A request more than may wait. */
+export function queueFull(message: string): ServeError {
+  return new ServeError('QUEUE_FULL', message, { retryAfterMs: RETRY_AFTER_MS })
 }

@@ -34,3 +34,10 @@ export interface ReplySink {
   /** The job failed: send an error before `open`, or break the stream visibly after it. */
   fail(error: ServeError): void
 }
+
+/** One response of the worker to one job. */
+export interface JobResponse extends ReplyHead {
+  body: Uint8Array
+  /** Absent: the unary response. `true`: an item, and more follow. `false`: the last item of a stream. */
+  more?: boolean
+}

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { ServeError } from '../../common/errors.ts'
 import { headerLine } from '../../common/headers.ts'
 import type { Settings } from '../config/settings.ts'
-import type { JobRequest } from './job.ts'
+import type { JobRequest } from './job-request.ts'
 import type { ReplyHead } from './reply-sink.ts'
 
 /** Names of the sequence headers: TorchServe's keys ts_header_key_sequence_* (docs/batching.md). */

@@ -1,21 +1,21 @@
 import { ServeError } from '../../common/errors.ts'
 import { startTimer } from '../../common/timer.ts'
-import type { BatchRule } from './batch-policy.ts'
-import { type Job, type JobLimits, jobLimits, type JobTimeouts } from './job.ts'
-import { JobQueue } from './job-queue.ts'
-import { Lanes } from './lanes.ts'
-import { LostSequences } from './lost-sequences.ts'
-import { queueFull } from './queue-full.ts'
-import type { ReplyHead } from './reply-sink.ts'
 import {
   type Backlog,
+  type BatchRule,
   freest,
   isDescribe,
   type JobRunner,
   type RunWatcher,
   type Scheduler,
 } from './scheduler.ts'
-import { Sequence } from './sequence.ts'
+import type { Job } from './job.ts'
+import { type JobLimits, jobLimits, type JobTimeouts } from './time-limit.ts'
+import { JobQueue } from './job-queue.ts'
+import { Lanes, Sequence } from './lanes.ts'
+import { LostSequences } from './lost-sequences.ts'
+import { queueFull } from './open-jobs.ts'
+import type { ReplyHead } from './reply-sink.ts'
 import {
   endedSequences,
   newSequenceId,

@@ -60,3 +60,31 @@ export class TimeLimit {
     }, ms).unref()
   }
 }
+
+/** The time limits of one job, each in milliseconds; 0 disables a limit. */
+export interface JobTimeouts {
+  queue: number
+  firstResponse: number
+  gap: number
+  total: number
+  /** The setting behind `total`, for the error message. Default `requestTimeout`. */
+  totalKey?: string
+}
+
+/** The time limits of all jobs of one model. */
+export interface JobLimits {
+  readonly queue: TimeLimit
+  readonly firstResponse: TimeLimit
+  readonly gap: TimeLimit
+  readonly total: TimeLimit
+}
+
+export function jobLimits(timeouts: JobTimeouts): JobLimits {
+  const { queue, firstResponse, gap, total, totalKey = 'requestTimeout' } = timeouts
+  return {
+    queue: new TimeLimit(queue, 'QUEUE_TIMEOUT', 'waited too long for a worker', 'queueTimeout'),
+    firstResponse: new TimeLimit(firstResponse, 'RESPONSE_TIMEOUT', 'no response', 'firstResponseTimeout'),
+    gap: new TimeLimit(gap, 'RESPONSE_TIMEOUT', 'no further response', 'gapTimeout'),
+    total: new TimeLimit(total, 'REQUEST_TIMEOUT', 'the whole request took too long', totalKey),
+  }
+}

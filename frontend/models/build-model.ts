@@ -13,7 +13,7 @@ import type { ModelSettings } from './model-settings.ts'
 import { checkSettings, checkWorkers, MAX_WORKERS } from './operation-rules.ts'
 import { resolveModelSettings } from './resolve-model-settings.ts'
 import type { RegisterRequest } from './operations.ts'
-import type { JobIndex } from '../jobs/job-index.ts'
+import type { JobIndex } from '../jobs/open-jobs.ts'
 import { sequenceHeadersOf } from '../jobs/sequence-headers.ts'
 
 export interface ManagerOptions {

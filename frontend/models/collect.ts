@@ -1,7 +1,7 @@
 import type { ServeError } from '../../common/errors.ts'
 import { tryParseJson } from '../../common/exact-json.ts'
 import { isObject } from '../../common/json.ts'
-import { newRequestId } from '../jobs/request-id.ts'
+import { newRequestId } from '../jobs/job-request.ts'
 import { Job } from '../jobs/job.ts'
 import type { Model } from './model.ts'
 import { noWorker } from './no-worker.ts'

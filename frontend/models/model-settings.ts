@@ -1,4 +1,4 @@
-import type { JobTimeouts } from '../jobs/job.ts'
+import type { JobTimeouts } from '../jobs/time-limit.ts'
 import type { ScalingSettings } from './scaling-rule.ts'
 
 export type ParallelType = '' | 'pp' | 'tp' | 'pptp' | 'custom'

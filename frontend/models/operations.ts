@@ -1,7 +1,8 @@
 import type { ServeError } from '../../common/errors.ts'
 import type { ListedMethod } from '../../common/handler-methods.ts'
 import type { TrafficSettings } from '../config/traffic-settings.ts'
-import type { Job, JobRequest } from '../jobs/job.ts'
+import type { Job } from '../jobs/job.ts'
+import type { JobRequest } from '../jobs/job-request.ts'
 
 /**
  * The operations on models, for all protocols. Every method throws (or rejects with) a ServeError with

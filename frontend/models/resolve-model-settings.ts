@@ -1,7 +1,7 @@
 import { removedSection } from '../config/removed-keys.ts'
 import type { Settings } from '../config/settings.ts'
 import type { VersionSettings } from '../config/version-settings.ts'
-import type { JobTimeouts } from '../jobs/job.ts'
+import type { JobTimeouts } from '../jobs/time-limit.ts'
 import type { Runtime } from '../../model-archiver/runtime.ts'
 import { ConfigReader } from './config-reader.ts'
 import { warnOfTensors } from './declared-tensors.ts'

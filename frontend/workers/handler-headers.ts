@@ -1,5 +1,5 @@
 import { headerLine, splitHeaders } from '../../common/headers.ts'
-import type { JobRequest } from '../jobs/job.ts'
+import type { JobRequest } from '../jobs/job-request.ts'
 
 const NONE: ReadonlySet<string> = new Set()
 

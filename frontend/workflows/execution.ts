@@ -1,6 +1,8 @@
 import { ServeError } from '../../common/errors.ts'
-import type { AbandonReason, JobRequest, InputPart, Job, JobHolder } from '../jobs/job.ts'
-import { inputBytes } from '../jobs/input-budget.ts'
+import type { AbandonReason, Job, JobHolder } from '../jobs/job.ts'
+import { type JobRequest, inputBytes } from '../jobs/job-request.ts'
+import type { InputPart } from '../../common/handler-methods.ts'
+
 import { CollectingRun } from './collecting-run.ts'
 import { LeafRun } from './leaf-run.ts'
 import { joinLeaves } from './join-leaves.ts'

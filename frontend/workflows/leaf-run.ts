@@ -1,5 +1,7 @@
 import type { ServeError } from '../../common/errors.ts'
-import type { JobRequest, InputPart, Job } from '../jobs/job.ts'
+import type { Job } from '../jobs/job.ts'
+import type { JobRequest } from '../jobs/job-request.ts'
+import type { InputPart } from '../../common/handler-methods.ts'
 import type { ReplyHead } from '../jobs/reply-sink.ts'
 import type { WorkflowNode } from './node.ts'
 import { NodeRun, type NodeRunOwner } from './node-run.ts'

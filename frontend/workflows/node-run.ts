@@ -1,5 +1,7 @@
 import { type ErrorCode, ServeError } from '../../common/errors.ts'
-import { type AbandonReason, type JobRequest, type InputPart, Job } from '../jobs/job.ts'
+import { type AbandonReason, Job } from '../jobs/job.ts'
+import type { JobRequest } from '../jobs/job-request.ts'
+import type { InputPart } from '../../common/handler-methods.ts'
 import type { ReplyHead, ReplySink } from '../jobs/reply-sink.ts'
 import type { Limited, TimeLimit } from '../jobs/time-limit.ts'
 import type { WorkflowNode } from './node.ts'

@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals'
 import type { Job, JobHolder } from '../../frontend/jobs/job.ts'
-import { InputBudget } from '../../frontend/jobs/input-budget.ts'
-import { JobIndex } from '../../frontend/jobs/job-index.ts'
+import { InputBudget, JobIndex } from '../../frontend/jobs/open-jobs.ts'
 import { testJob } from '../support/jobs.ts'
 
 const HOLDER: JobHolder = { abandon: () => undefined, drained: () => undefined }

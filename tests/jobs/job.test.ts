@@ -1,13 +1,8 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { ServeError } from '../../common/errors.ts'
-import {
-  Job,
-  type JobHolder,
-  jobLimits,
-  type JobResponse,
-  type JobTimeouts,
-} from '../../frontend/jobs/job.ts'
-import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
+import { Job, type JobHolder } from '../../frontend/jobs/job.ts'
+import { jobLimits, type JobTimeouts } from '../../frontend/jobs/time-limit.ts'
+import type { ReplySink, JobResponse } from '../../frontend/jobs/reply-sink.ts'
 
 const NO_LIMITS: JobTimeouts = { queue: 0, firstResponse: 0, gap: 0, total: 0 }
 

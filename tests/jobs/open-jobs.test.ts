@@ -1,7 +1,7 @@
 import { afterEach, expect, jest, test } from '@jest/globals'
-import { type Job, type JobHolder, jobLimits } from '../../frontend/jobs/job.ts'
-import { JobIndex } from '../../frontend/jobs/job-index.ts'
-import { OpenJobs } from '../../frontend/jobs/open-jobs.ts'
+import type { Job, JobHolder } from '../../frontend/jobs/job.ts'
+import { jobLimits } from '../../frontend/jobs/time-limit.ts'
+import { JobIndex, OpenJobs } from '../../frontend/jobs/open-jobs.ts'
 import { testJob } from '../support/jobs.ts'
 
 const HOLDER: JobHolder = { abandon: () => undefined, drained: () => undefined }

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { newRequestId } from '../../frontend/jobs/request-id.ts'
+import { newRequestId } from '../../frontend/jobs/job-request.ts'
 
 test('request ids are random UUIDs of version 4, all different', () => {
   const ids = Array.from({ length: 10_000 }, newRequestId)

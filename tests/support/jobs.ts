@@ -1,5 +1,6 @@
 import type { ServeError } from '../../common/errors.ts'
-import { Job, type JobRequest } from '../../frontend/jobs/job.ts'
+import { Job } from '../../frontend/jobs/job.ts'
+import type { JobRequest } from '../../frontend/jobs/job-request.ts'
 import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
 
 /** Writes down what a job tells its client; the test says whether the client's connection has room. */

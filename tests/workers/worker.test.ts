@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
 import { ServeError } from '../../common/errors.ts'
-import { JobIndex } from '../../frontend/jobs/job-index.ts'
+import { JobIndex } from '../../frontend/jobs/open-jobs.ts'
 import type { ModelSettings } from '../../frontend/models/model-settings.ts'
 import { Model } from '../../frontend/models/model.ts'
 import type { WorkerPool } from '../../frontend/models/worker-pool.ts'

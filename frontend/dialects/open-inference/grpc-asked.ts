@@ -1,7 +1,7 @@
 import type { Metadata } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
-import { newRequestId } from '../../jobs/request-id.ts'
-import type { JobRequest } from '../../jobs/job.ts'
+import { newRequestId, type JobRequest } from '../../jobs/job-request.ts'
+
 import { answersAs } from './answer-form.ts'
 import type { AnswerFacts, AnswerReader } from './answers.ts'
 import { inputCheck } from './declared-inputs.ts'

@@ -1,4 +1,4 @@
-import type { InputFeed, InputPort } from '../../jobs/input-feed.ts'
+import type { InputFeed, InputPort } from '../../jobs/job-request.ts'
 
 /** Messages that may be with the worker before its handler has asked for them. */
 const MAX_UNTAKEN = 4

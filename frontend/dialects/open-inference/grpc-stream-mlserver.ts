@@ -1,7 +1,7 @@
 import { ServeError } from '../../../common/errors.ts'
 import { encodeRequest } from '../../../common/tensors/message.ts'
 import { Job, type AbandonReason } from '../../jobs/job.ts'
-import { checkSize } from '../../jobs/request-limits.ts'
+import { checkSize } from '../../jobs/job-request.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import { withModelMeant } from '../../models/not-found.ts'
 import { StreamInferSink, type StreamTarget } from './replies.ts'

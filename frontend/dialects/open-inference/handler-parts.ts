@@ -3,7 +3,7 @@ import { splitElements } from '../../../common/tensors/bytes.ts'
 import type { InferRequest } from '../../../common/tensors/message.ts'
 import { elementCount, type RawTensor } from '../../../common/tensors/tensor.ts'
 import { base64Json, elementsJson, textsJson, withTensors } from '../../../common/tensors/to-json.ts'
-import type { InputPart } from '../../jobs/job.ts'
+import type { InputPart } from '../../../common/handler-methods.ts'
 
 const JSON_TYPE = 'application/json'
 

@@ -1,7 +1,7 @@
 import type { OpenAIRequest } from '../../../common/openai/request.ts'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import type { EventStream } from '../../edge/http/sse.ts'
-import type { JobRequest } from '../../jobs/job.ts'
+import type { JobRequest } from '../../jobs/job-request.ts'
 
 /** What the mappings need of one request. */
 export interface OpenAICall {

@@ -1,4 +1,5 @@
-import { type AbandonReason, Job, type InputPart } from '../../jobs/job.ts'
+import { type AbandonReason, Job } from '../../jobs/job.ts'
+import type { InputPart } from '../../../common/handler-methods.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { ReplySink } from '../../jobs/reply-sink.ts'
 import type { ReplySource } from '../../edge/http/http-reply.ts'

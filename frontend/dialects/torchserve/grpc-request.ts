@@ -3,10 +3,15 @@ import type { Metadata } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import { headerLine } from '../../../common/headers.ts'
 import { requestHeaders } from '../../edge/grpc/request.ts'
-import { newRequestId } from '../../jobs/request-id.ts'
-import type { JobRequest, InputPart } from '../../jobs/job.ts'
-import type { Sender } from '../../jobs/sender.ts'
-import { MAX_PARTS, tooManyParts } from '../../jobs/request-limits.ts'
+import {
+  MAX_PARTS,
+  newRequestId,
+  type Sender,
+  tooManyParts,
+  type JobRequest,
+} from '../../jobs/job-request.ts'
+
+import type { InputPart } from '../../../common/handler-methods.ts'
 import { isTrue, newSequenceId, type SequenceHeaders, sequenceIdLine } from '../../jobs/sequence-headers.ts'
 
 /** PredictionsRequest as proto-loader decodes it: absent fields are undefined. */

@@ -2,7 +2,7 @@ import type { ServerInterceptingCallInterface } from '@grpc/grpc-js'
 import { identityOf, keyNameOf, NOBODY, type Principal } from '../../auth/principal.ts'
 import type { Visit } from '../../auth/rate-limiter.ts'
 import type { RequestSpan } from '../../observe/traces/tracing.ts'
-import { type Sender, UNIX_SOCKET } from '../../jobs/sender.ts'
+import { type Sender, UNIX_SOCKET } from '../../jobs/job-request.ts'
 
 type AuthContext = ReturnType<ServerInterceptingCallInterface['getAuthContext']>
 

@@ -1,4 +1,4 @@
-import { ByteCollector } from '../../jobs/byte-collector.ts'
+import { ByteCollector } from '../../../common/byte-flow.ts'
 
 const NO_BYTES = Buffer.alloc(0)
 

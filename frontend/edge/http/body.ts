@@ -1,6 +1,6 @@
 import { ServeError } from '../../../common/errors.ts'
-import type { InputPart } from '../../jobs/job.ts'
-import { queueFull } from '../../jobs/queue-full.ts'
+import type { InputPart } from '../../../common/handler-methods.ts'
+import { queueFull } from '../../jobs/open-jobs.ts'
 import { BodyCollector } from './body-collector.ts'
 import { ChunkAllowance, TINY_CHUNKS } from './chunk-allowance.ts'
 import type { Exchange } from './exchange.ts'

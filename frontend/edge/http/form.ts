@@ -1,7 +1,7 @@
 import { tryParseJson } from '../../../common/exact-json.ts'
 import { checkBody } from '../../../common/json-bounds.ts'
-import type { InputPart } from '../../jobs/job.ts'
-import { MAX_PARTS, tooManyParts } from '../../jobs/request-limits.ts'
+import type { InputPart } from '../../../common/handler-methods.ts'
+import { MAX_PARTS, tooManyParts } from '../../jobs/job-request.ts'
 
 const AMPERSAND = 0x26
 const EQUALS = 0x3d

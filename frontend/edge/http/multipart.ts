@@ -1,6 +1,6 @@
 import { ServeError } from '../../../common/errors.ts'
-import type { InputPart } from '../../jobs/job.ts'
-import { MAX_PARTS, tooManyParts } from '../../jobs/request-limits.ts'
+import type { InputPart } from '../../../common/handler-methods.ts'
+import { MAX_PARTS, tooManyParts } from '../../jobs/job-request.ts'
 import { parameterOf } from './header-parameters.ts'
 
 /** Headers of a part, in number and bytes. */

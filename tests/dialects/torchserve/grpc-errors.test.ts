@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { status as Status } from '@grpc/grpc-js'
 import { ERROR_CODES, ServeError, type ErrorCode } from '../../../common/errors.ts'
-import { queueFull } from '../../../frontend/jobs/queue-full.ts'
+import { queueFull } from '../../../frontend/jobs/open-jobs.ts'
 import { readAll } from '../../support/grpc-clients.ts'
 import {
   failure,

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { loadSync, type MethodDefinition } from '@grpc/proto-loader'
 import fc from 'fast-check'
-import { ByteCollector } from '../../../frontend/jobs/byte-collector.ts'
+import { ByteCollector } from '../../../common/byte-flow.ts'
 import { encodePrediction } from '../../../frontend/dialects/torchserve/grpc-response.ts'
 
 const PROTO_DIR = join(import.meta.dirname, '..', '..', '..', 'proto')

@@ -1,12 +1,8 @@
 import { ServeError } from '../../../common/errors.ts'
-import {
-  type AbandonReason,
-  type InputPart,
-  type Job,
-  type JobHolder,
-  jobLimits,
-  type JobResponse,
-} from '../../../frontend/jobs/job.ts'
+import type { AbandonReason, Job, JobHolder } from '../../../frontend/jobs/job.ts'
+import { jobLimits } from '../../../frontend/jobs/time-limit.ts'
+import type { JobResponse } from '../../../frontend/jobs/reply-sink.ts'
+import type { InputPart } from '../../../common/handler-methods.ts'
 import type {
   ModelDescription,
   ModelList,

@@ -5,7 +5,8 @@ import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
 import { Budget } from '../../../frontend/edge/admission/budget.ts'
 import { parseForm } from '../../../frontend/edge/http/form.ts'
 import { parseMultipart } from '../../../frontend/edge/http/multipart.ts'
-import type { InputPart, Job } from '../../../frontend/jobs/job.ts'
+import type { Job } from '../../../frontend/jobs/job.ts'
+import type { InputPart } from '../../../common/handler-methods.ts'
 import { ask, bytes, startRig, Wire, type Rig, type RigOptions } from '../../support/http/rig.ts'
 
 async function startKeeper(options: RigOptions = {}): Promise<Rig> {
