@@ -57,7 +57,7 @@ const rooms = {
     './frontend/jobs',
     './frontend/models/operations.ts',
     './frontend/models/readiness.ts',
-    './frontend/models/not-found.ts',
+    './frontend/models/model-errors.ts',
     './frontend/workflows/operations.ts',
     './frontend/watch',
     './frontend/observe',

@@ -23,7 +23,7 @@ export const ERROR_CODES = [
   'MODEL_NOT_FOUND',
   'VERSION_NOT_FOUND',
   'MODEL_NOT_READY', // no worker has loaded the model yet
-  'MODEL_FAILED', // no worker can load the model, see models/model-failure.ts in the frontend
+  'MODEL_FAILED', // no worker can load the model, see models/model-errors.ts in the frontend
   'CONFLICT', // name and version are already registered
   'DEFAULT_VERSION', // the default version cannot be removed while other versions exist
   'INVALID_MODEL', // the manifest or the model-config is not valid

@@ -36,7 +36,7 @@ import { Pool } from './workers/pool.ts'
 import { orphanGuard } from './workers/orphan-guard.ts'
 import { createSocketDir, type SocketDir } from './workers/socket-dir.ts'
 import type { WorkerOutput } from './workers/worker-state.ts'
-import { oldestFirst, openRequest } from './watch/open-request.ts'
+import { oldestFirst, openRequest } from './watch/moment.ts'
 import { Viewers } from './watch/viewers.ts'
 import { WorkflowManager } from './workflows/manager.ts'
 

@@ -1,6 +1,6 @@
 import type { Principal } from '../auth/principal.ts'
 import type { Job } from '../jobs/job.ts'
-import { modelNotFound } from '../models/not-found.ts'
+import { modelNotFound } from '../models/model-errors.ts'
 import type {
   IndexEntry,
   ModelDescription,

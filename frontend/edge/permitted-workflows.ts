@@ -1,6 +1,6 @@
 import type { Principal } from '../auth/principal.ts'
 import type { Job } from '../jobs/job.ts'
-import { workflowNotFound } from '../models/not-found.ts'
+import { workflowNotFound } from '../models/model-errors.ts'
 import type {
   RegisterWorkflowRequest,
   WorkflowDescription,

@@ -6,14 +6,12 @@ import type { ModelToLoad } from '../config/settings.ts'
 import type { ModelSnapshot, SnapshotContent } from '../config/model-snapshot.ts'
 import type { LoadingModel, ModelOverview } from '../../common/server-events.ts'
 import type { ManagerOptions } from './build-model.ts'
-import { describeModels } from './describe.ts'
+import { describeModels, isStarting, overviewOf, startingOverview, statusOf } from './describe.ts'
 import { workersThatFit } from './device-settings.ts'
 import type { Job } from '../jobs/job.ts'
 import { Lifecycle } from './lifecycle.ts'
 import type { Model, NodeOrigin } from './model.ts'
-import { statusOf } from './model-status.ts'
 import type { NodeModels } from './node-models.ts'
-import { isStarting, overviewOf, startingOverview } from './overview.ts'
 import type {
   Caller,
   ModelDescription,
@@ -26,8 +24,7 @@ import type {
   RoutedRequest,
   ScaleRequest,
 } from './operations.ts'
-import { checkWorkers, done, startFailure, workerBounds } from './operation-rules.ts'
-import { pageOf } from './page.ts'
+import { checkWorkers, done, pageOf, startFailure, workerBounds } from './operation-rules.ts'
 import { Registry } from './registry.ts'
 import { type FailedModel, Repository, type RepositoryHost } from './repository.ts'
 import { snapshotModels } from './snapshot-models.ts'

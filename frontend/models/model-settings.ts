@@ -1,5 +1,9 @@
 import type { JobTimeouts } from '../jobs/time-limit.ts'
-import type { ScalingSettings } from './scaling-rule.ts'
+import type { ScalingSettings } from './autoscaler.ts'
+import { JobQueue } from '../jobs/job-queue.ts'
+import type { Scheduler } from '../jobs/scheduler.ts'
+import type { SequenceHeaders } from '../jobs/sequence-headers.ts'
+import { SequenceQueue } from '../jobs/sequence-queue.ts'
 
 export type ParallelType = '' | 'pp' | 'tp' | 'pptp' | 'custom'
 export type DeviceType = 'cpu' | 'gpu'
@@ -74,4 +78,42 @@ export interface ModelSettings {
   workerWrapper: readonly string[]
   /** Ours: headers with credentials that the handler gets, in lower case. Key handler_credentials. */
   credentialHeaders: ReadonlySet<string>
+}
+
+/**
+ * The scheduler of one model version (docs/batching.md). With continuous batching the worker forms the
+ * batches, and with job tickets nothing waits; in both cases jobs leave one by one.
+ */
+export function createScheduler(
+  modelName: string,
+  settings: ModelSettings,
+  headers: SequenceHeaders,
+): Scheduler {
+  const { continuousBatching, maxBatchDelay, timeouts } = settings
+  const batchSize = jobsPerBatch(settings)
+  if (!settings.sequenceBatching) {
+    const capacity = settings.jobQueueSize
+    const waiting = capacity === 1 ? '1 request waits' : `${capacity} requests wait`
+    const full =
+      `The queue of model "${modelName}" is full: ${waiting} for a worker. Retry later, or raise ` +
+      'jobQueueSize in its model-config.yaml (job_queue_size in config.properties) or its number of workers.'
+    return new JobQueue({ capacity, batchSize, maxBatchDelay, timeouts, full })
+  }
+  return new SequenceQueue({
+    batchSize,
+    maxBatchDelay,
+    maxSequences: settings.maxNumSequence,
+    maxWaiting: settings.maxSequenceJobQueueSize,
+    maxIdleMs: settings.sequenceMaxIdleMSec,
+    maxLifeMs: settings.sequenceTimeoutMSec,
+    overlap: continuousBatching,
+    headers,
+    timeouts,
+    modelName,
+  })
+}
+
+/** Most requests that leave the queue together. */
+export function jobsPerBatch({ continuousBatching, useJobTicket, batchSize }: ModelSettings): number {
+  return continuousBatching || useJobTicket ? 1 : batchSize
 }

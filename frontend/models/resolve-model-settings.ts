@@ -6,9 +6,8 @@ import type { Runtime } from '../../model-archiver/runtime.ts'
 import { ConfigReader } from './config-reader.ts'
 import { warnOfTensors } from './declared-tensors.ts'
 import { deviceSettings, parallelism } from './device-settings.ts'
-import { schedulingSettings } from './scheduling-settings.ts'
+import { scalingSettings, schedulingSettings } from './scheduling-settings.ts'
 import type { RegisterRequest } from './operations.ts'
-import { scalingSettings } from './scaling-settings.ts'
 import type { ModelSettings } from './model-settings.ts'
 
 /** Seconds of a time limit that nothing sets. */

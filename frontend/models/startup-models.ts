@@ -14,10 +14,17 @@ import { versionSettings } from '../config/version-settings.ts'
 import type { ManagerOptions } from './build-model.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import type { Model } from './model.ts'
-import { newFailure } from './model-failure.ts'
+import { newFailure } from './model-errors.ts'
 import type { Registry } from './registry.ts'
-import { archiveName, loadRequest, type Restorable, restorable, restoreRequest } from './snapshot-models.ts'
-import { type StartupModel, UnloadedModels } from './unloaded-models.ts'
+import {
+  archiveName,
+  loadRequest,
+  type Restorable,
+  restorable,
+  restoreRequest,
+  type StartupModel,
+  UnloadedModels,
+} from './snapshot-models.ts'
 
 /** Models that are unpacked and started at the same time. */
 const MAX_STARTS = Math.max(4, 2 * processors())

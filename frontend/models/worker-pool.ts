@@ -1,4 +1,4 @@
-import type { ModelFailure } from './model-failure.ts'
+import type { ModelFailure } from './model-errors.ts'
 import type { WorkerDescription } from './operations.ts'
 
 /** The state of the workers, for scaling and metrics. */

@@ -1,14 +1,92 @@
+import { unmapped } from '../../common/addresses.ts'
 import type {
   LoadingModel,
   LogEvent,
   ModelOverview,
+  OpenRequest,
   RequestsEvent,
   ServerEvents,
   ServerOverview,
 } from '../../common/server-events.ts'
 import type { Job } from '../jobs/job.ts'
-import { oldestFirst } from './open-request.ts'
-import { RequestsJson } from './requests-json.ts'
+
+/** Open jobs in the order in which watchers see them. */
+export function oldestFirst(jobs: Iterable<Job>): Job[] {
+  return [...jobs].sort((a, b) => a.createdAt - b.createdAt)
+}
+
+/** What an open job is doing. `now`: a performance.now(). */
+export function openRequest(job: Job, now: number): OpenRequest {
+  const { request, firstResponseAt, createdAt, lastGap } = job
+  const { sender } = request
+  return {
+    id: request.requestId,
+    modelName: request.modelName,
+    modelVersion: job.version,
+    api: request.dialect ?? 'server',
+    client: sender === undefined ? 'server' : unmapped(sender.address),
+    key: sender?.keyName,
+    ageMs: Math.round(now - createdAt),
+    streaming: job.streaming,
+    items: job.items,
+    bytes: job.bytes,
+    firstResponseMs: firstResponseAt === undefined ? undefined : rounded(firstResponseAt - createdAt),
+    lastGapMs: lastGap === undefined ? undefined : rounded(lastGap),
+    waitsFor: waitsFor(job),
+  }
+}
+
+function waitsFor({ startedAt, isHeldBack }: Job): OpenRequest['waitsFor'] {
+  if (startedAt === undefined) return 'worker'
+  return isHeldBack ? 'client' : 'handler'
+}
+
+/** Microseconds are enough. */
+function rounded(ms: number): number {
+  return Math.round(ms * 1000) / 1000
+}
+
+/**
+ * The open requests of one view as JSON. Each is written once, however many of them each viewer wants:
+ * thousands of requests, in as many lengths as there are viewers, would take the server's thread for long.
+ */
+export class RequestsJson {
+  readonly #jobs: readonly Job[]
+  readonly #now: number
+  /** Items with commas between them. */
+  #bytes = Buffer.alloc(0)
+  /** Where each item ends. */
+  readonly #ends: number[] = []
+
+  /** `now`: a performance.now(). */
+  constructor(jobs: readonly Job[], now: number) {
+    this.#jobs = jobs
+    this.#now = now
+  }
+
+  get total(): number {
+    return this.#jobs.length
+  }
+
+  /** The first items of the list, without its brackets. */
+  first(limit: number): Buffer {
+    const count = Math.min(limit, this.#jobs.length)
+    if (count > this.#ends.length) this.#write(count)
+    return this.#bytes.subarray(0, count === 0 ? 0 : this.#ends[count - 1])
+  }
+
+  #write(count: number): void {
+    const pieces = [this.#bytes]
+    let end = this.#bytes.length
+    for (const job of this.#jobs.slice(this.#ends.length, count)) {
+      const json = JSON.stringify(openRequest(job, this.#now))
+      const piece = Buffer.from(end === 0 ? json : `,${json}`)
+      pieces.push(piece)
+      this.#ends.push((end += piece.length))
+    }
+    this.#bytes = Buffer.concat(pieces)
+  }
+}
 
 /** What is watched. Nothing of it is called while nobody watches. */
 export interface WatchedServer {

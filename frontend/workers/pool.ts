@@ -1,6 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
 import type { LogLevel } from '../../protocol/messages.ts'
-import type { ModelFailure } from '../models/model-failure.ts'
+import type { ModelFailure } from '../models/model-errors.ts'
 import type { Model } from '../models/model.ts'
 import type { WorkerDescription } from '../models/operations.ts'
 import type { PoolLoad, WorkerExit, WorkerPool } from '../models/worker-pool.ts'

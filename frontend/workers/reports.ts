@@ -1,7 +1,7 @@
 import { ServeError } from '../../common/errors.ts'
 import type { FromWorker } from '../../protocol/messages.ts'
 import type { Job } from '../jobs/job.ts'
-import { type ModelFailure, newFailure } from '../models/model-failure.ts'
+import { type ModelFailure, newFailure } from '../models/model-errors.ts'
 import type { Model } from '../models/model.ts'
 import { isMetricLine, parseMetricLine } from '../observe/metrics/metric-line.ts'
 import { archiveFrames } from './archive-frames.ts'

@@ -1,5 +1,5 @@
 import type { ServeError } from '../../common/errors.ts'
-import type { ModelFailure } from '../models/model-failure.ts'
+import type { ModelFailure } from '../models/model-errors.ts'
 import type { LogLevel } from '../../protocol/messages.ts'
 
 /**

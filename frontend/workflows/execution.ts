@@ -1,13 +1,41 @@
+import type { Dag } from '../../model-archiver/workflow-dag.ts'
+import {
+  CAPACITY,
+  CollectingRun,
+  LeafRun,
+  type NodeRun,
+  type NodeRunOwner,
+  type WorkflowNode,
+} from './node-run.ts'
+import { exactJson, tryParseJson } from '../../common/exact-json.ts'
 import { ServeError } from '../../common/errors.ts'
 import type { AbandonReason, Job, JobHolder } from '../jobs/job.ts'
-import { type JobRequest, inputBytes } from '../jobs/job-request.ts'
+import { inputBytes, type JobRequest } from '../jobs/job-request.ts'
 import type { InputPart } from '../../common/handler-methods.ts'
 
-import { CollectingRun } from './collecting-run.ts'
-import { LeafRun } from './leaf-run.ts'
-import { joinLeaves } from './join-leaves.ts'
-import { CAPACITY, type NodeRun, type NodeRunOwner } from './node-run.ts'
-import type { Plan } from './plan.ts'
+/** What every request of a workflow shares. */
+export interface Plan {
+  readonly dag: Dag
+  readonly nodes: ReadonlyMap<string, WorkflowNode>
+  /** Maximum bytes of one node's output: max_response_size. */
+  readonly maxOutputBytes: number
+  /** Writes one line to the log. */
+  readonly warn: (message: string) => void
+}
+
+/**
+ * The answer of a workflow with several leaves: a JSON object with each leaf's output under its name. Output
+ * that is not JSON becomes a string. TorchServe accepts only JSON objects.
+ */
+export function joinLeaves(leaves: readonly string[], outputs: ReadonlyMap<string, Uint8Array>): Buffer {
+  const fields = leaves.map((leaf) => [leaf, jsonOrText(outputs.get(leaf)!)])
+  return Buffer.from(`${exactJson(Object.fromEntries(fields), 2)}\n`)
+}
+
+function jsonOrText(output: Uint8Array): unknown {
+  const value = tryParseJson(output)
+  return value === undefined ? Buffer.from(output).toString() : value
+}
 
 /**
  * One request running through a workflow. A node starts as soon as all its predecessors have answered. Memory

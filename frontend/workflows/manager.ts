@@ -1,18 +1,18 @@
-import { rm } from 'node:fs/promises'
-import { downloadFailure } from '../../model-archiver/download.ts'
-import { type PreparedWorkflow, prepareWorkflow } from '../../model-archiver/prepare-workflow.ts'
+import { rm, stat } from 'node:fs/promises'
+import { downloadFailure, type DownloadLimits } from '../../model-archiver/download.ts'
+import { type LocatedModel, locateModel } from '../../model-archiver/locate.ts'
 import { ServeError } from '../../common/errors.ts'
-import { nameProblem } from '../../common/names.ts'
 import { redactUrl } from '../../common/texts.ts'
+import { type PreparedWorkflow, prepareWorkflow } from '../../model-archiver/prepare-workflow.ts'
+import { nameProblem } from '../../common/names.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Metrics } from '../observe/metrics/metrics.ts'
 import type { Job } from '../jobs/job.ts'
 import type { JobIndex } from '../jobs/open-jobs.ts'
 import { downloadLimits, unpackLimits } from '../models/located-model.ts'
 import type { NodeModels } from '../models/node-models.ts'
-import { workflowNotFound } from '../models/not-found.ts'
-import { pageOf } from '../models/page.ts'
-import { locateWorkflow } from './locate-workflow.ts'
+import { workflowNotFound } from '../models/model-errors.ts'
+import { pageOf } from '../models/operation-rules.ts'
 import type {
   RegisterWorkflowRequest,
   WorkflowDescription,
@@ -21,6 +21,37 @@ import type {
 } from './operations.ts'
 import { registerNodes, removeNodes } from './register-nodes.ts'
 import { Workflow } from './workflow.ts'
+
+export interface WorkflowStoreOptions {
+  /** Absolute path; undefined: none is configured. */
+  readonly workflowStore: string | undefined
+  readonly allowedUrls: readonly RegExp[]
+  readonly download: DownloadLimits
+}
+
+/**
+ * Finds a workflow archive by the rules for model archives; it must be a file.
+ * @throws ServeError WORKFLOW_NOT_FOUND with TorchServe's messages, DOWNLOAD_FAILED, INTERNAL
+ */
+export async function locateWorkflow(
+  url: string,
+  { workflowStore, ...options }: WorkflowStoreOptions,
+): Promise<LocatedModel> {
+  if (workflowStore === undefined) throw notFound('Workflow store has not been configured.')
+  const located = await locateModel(url, { modelStore: workflowStore, ...options }).catch(asWorkflowError)
+  if (located.downloaded || (await stat(located.path)).isFile()) return located
+  throw notFound(`Workflow not found at: ${redactUrl(url)}`)
+}
+
+function asWorkflowError(thrown: unknown): never {
+  const error = ServeError.from(thrown)
+  if (error.code !== 'MODEL_NOT_FOUND') throw error
+  throw notFound(error.message.replace(/^Model not found at: /, 'Workflow not found in workflow store: '))
+}
+
+function notFound(message: string): ServeError {
+  return new ServeError('WORKFLOW_NOT_FOUND', message)
+}
 
 export interface WorkflowManagerOptions {
   settings: Settings

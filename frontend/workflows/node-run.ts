@@ -1,10 +1,36 @@
+import { headerLine } from '../../common/headers.ts'
+import type { NodeSpec } from '../../model-archiver/workflow-spec.ts'
+import { FUNCTION_HEADER } from '../../model-archiver/prepare-workflow.ts'
+import type { Model } from '../models/model.ts'
+import { type Limited, TimeLimit } from '../jobs/time-limit.ts'
 import { type ErrorCode, ServeError } from '../../common/errors.ts'
 import { type AbandonReason, Job } from '../jobs/job.ts'
 import type { JobRequest } from '../jobs/job-request.ts'
 import type { InputPart } from '../../common/handler-methods.ts'
 import type { ReplyHead, ReplySink } from '../jobs/reply-sink.ts'
-import type { Limited, TimeLimit } from '../jobs/time-limit.ts'
-import type { WorkflowNode } from './node.ts'
+import { ByteCollector } from '../../common/byte-flow.ts'
+
+/** One node of a workflow: its model, and its retries. */
+export class WorkflowNode {
+  readonly name: string
+  readonly model: Model
+  /** Number of retries. */
+  readonly retries: number
+  /** Time limit of one try; one timer chain serves all requests. */
+  readonly limit: TimeLimit
+  /** Added to the request's headers, so that the worker finds the function. */
+  readonly extraHeaders: string
+
+  /** `shared`: the model serves several functions and needs the name of one. */
+  constructor(spec: NodeSpec, model: Model, shared: boolean) {
+    this.name = spec.name
+    this.model = model
+    this.retries = spec.retryAttempts
+    this.limit = new TimeLimit(spec.timeoutMs, 'RESPONSE_TIMEOUT', 'the node did not answer', 'timeout-ms')
+    // The last value of a header wins, so clients cannot select another function.
+    this.extraHeaders = shared ? headerLine(FUNCTION_HEADER, spec.name) : ''
+  }
+}
 
 /** Owner of a node run. Exactly one of `finished` and `failed` is called, unless the run is cancelled. */
 export interface NodeRunOwner {
@@ -130,4 +156,126 @@ function nodeRequestId(requestId: string, node: string, tries: number): string {
 function isFinal({ code, status }: ServeError): boolean {
   if (CAPACITY.has(code) || FINAL.has(code)) return true
   return code === 'HANDLER_REJECTED' && status !== undefined && status < 500
+}
+
+/**
+ * A node whose complete answer is needed, as input of other nodes or beside other leaves. Joins the items of
+ * a stream. An error status counts as a failure: its body is not valid input.
+ */
+export class CollectingRun extends NodeRun {
+  readonly #maxBytes: number
+  #items: ByteCollector | undefined
+
+  constructor(
+    node: WorkflowNode,
+    request: JobRequest,
+    parts: InputPart[],
+    owner: NodeRunOwner,
+    maxBytes: number,
+  ) {
+    super(node, request, parts, owner)
+    this.#maxBytes = maxBytes
+  }
+
+  protected override get repeatable(): boolean {
+    return true
+  }
+
+  override whole(head: ReplyHead, body: Uint8Array): void {
+    if (isError(head)) this.fail(rejected(head))
+    else if (body.byteLength > this.#maxBytes) this.fail(this.#tooLarge())
+    else this.#finish(Buffer.from(body)) // a copy: the body is a slice of its socket's buffer
+  }
+
+  override open(head: ReplyHead): void {
+    if (isError(head)) this.refuse(rejected(head))
+    else this.#items = new ByteCollector(this.#maxBytes)
+  }
+
+  override write(chunk: Uint8Array, from: number, to: number): boolean {
+    if (this.#items?.add(chunk.subarray(from, to)) === false) {
+      this.#items = undefined
+      this.refuse(this.#tooLarge())
+    }
+    return true
+  }
+
+  override close(): void {
+    this.#finish(this.#items!.bytes())
+  }
+
+  override fail(error: ServeError): void {
+    this.#items = undefined
+    super.fail(error)
+  }
+
+  #finish(output: Uint8Array): void {
+    this.node.limit.end(this)
+    this.owner.finished(this, output)
+  }
+
+  #tooLarge(): ServeError {
+    const message = `The output of node ${this.node.name} must have at most ${this.#maxBytes} bytes (max_response_size)`
+    return new ServeError('RESPONSE_TOO_LARGE', message)
+  }
+}
+
+function isError({ status }: ReplyHead): boolean {
+  return status >= 400
+}
+
+function rejected({ status }: ReplyHead): ServeError {
+  return new ServeError('HANDLER_REJECTED', `The handler answered with status ${status}`, { status })
+}
+
+/**
+ * The only leaf of a workflow: its answer goes straight to the client, item by item, and the client's
+ * connection applies backpressure to the node. After the first item there is no retry.
+ */
+export class LeafRun extends NodeRun {
+  readonly #client: Job
+  /** The head of a stream, until its first item. */
+  #head: ReplyHead | undefined
+  #begun = false
+
+  constructor(node: WorkflowNode, request: JobRequest, parts: InputPart[], owner: NodeRunOwner, client: Job) {
+    super(node, request, parts, owner)
+    this.#client = client
+  }
+
+  protected override get repeatable(): boolean {
+    return !this.#begun
+  }
+
+  /** TorchServe labels every answer of a workflow as JSON; here only one without a content type. */
+  override whole(head: ReplyHead, body: Uint8Array): void {
+    this.node.limit.end(this)
+    this.#begun = true
+    this.#client.respond({ ...head, contentType: head.contentType ?? 'application/json', body })
+    this.owner.finished(this, undefined)
+  }
+
+  override open(head: ReplyHead): void {
+    this.node.limit.end(this)
+    this.#begun = true
+    this.#head = head
+    this.letGo()
+  }
+
+  override write(chunk: Uint8Array, from: number, to: number): boolean {
+    const head = this.#head
+    if (head === undefined) return this.#client.item(chunk, from, to)
+    this.#head = undefined
+    return this.#client.respond({ ...head, body: chunk.subarray(from, to), more: true })
+  }
+
+  override close(): void {
+    this.#client.finish()
+    this.owner.finished(this, undefined)
+  }
+
+  override fail(error: ServeError): void {
+    this.#head = undefined
+    super.fail(error)
+  }
 }

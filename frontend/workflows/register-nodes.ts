@@ -5,7 +5,7 @@ import { ServeError } from '../../common/errors.ts'
 import type { Model, NodeOrigin } from '../models/model.ts'
 import type { NodeModels } from '../models/node-models.ts'
 import type { RegisterRequest } from '../models/operations.ts'
-import { WorkflowNode } from './node.ts'
+import { WorkflowNode } from './node-run.ts'
 import type { RegisterWorkflowRequest } from './operations.ts'
 
 /** Models to load in parallel, as in TorchServe. */

@@ -6,9 +6,8 @@ import type { ModelMetrics } from '../observe/metrics/model-metrics.ts'
 import type { Job } from '../jobs/job.ts'
 import { type JobLimits, jobLimits } from '../jobs/time-limit.ts'
 import { type JobIndex, OpenJobs } from '../jobs/open-jobs.ts'
-import { Execution } from './execution.ts'
+import { Execution, type Plan } from './execution.ts'
 import type { WorkflowDescription } from './operations.ts'
-import type { Plan } from './plan.ts'
 
 export interface WorkflowOptions {
   name: string

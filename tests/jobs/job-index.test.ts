@@ -6,8 +6,7 @@ import { JobIndex, OpenJobs } from '../../frontend/jobs/open-jobs.ts'
 import { JobQueue } from '../../frontend/jobs/job-queue.ts'
 import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
 import type { Model } from '../../frontend/models/model.ts'
-import { CollectingRun } from '../../frontend/workflows/collecting-run.ts'
-import { WorkflowNode } from '../../frontend/workflows/node.ts'
+import { CollectingRun, WorkflowNode } from '../../frontend/workflows/node-run.ts'
 import { testJob } from '../support/jobs.ts'
 
 const SINK: ReplySink = {

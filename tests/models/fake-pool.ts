@@ -1,6 +1,6 @@
 import type { Job } from '../../frontend/jobs/job.ts'
 import type { Model } from '../../frontend/models/model.ts'
-import type { ModelFailure } from '../../frontend/models/model-failure.ts'
+import type { ModelFailure } from '../../frontend/models/model-errors.ts'
 import type { WorkerDescription } from '../../frontend/models/operations.ts'
 import type { PoolLoad, WorkerPool } from '../../frontend/models/worker-pool.ts'
 

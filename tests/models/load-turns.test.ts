@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { LoadTurns } from '../../frontend/models/load-turns.ts'
+import { LoadTurns } from '../../frontend/models/repository.ts'
 import { heldBack } from '../support/held.ts'
 
 function rig() {

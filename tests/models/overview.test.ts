@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
 import type { ModelOverview } from '../../common/server-events.ts'
 import type { Model } from '../../frontend/models/model.ts'
 import type { WorkerDescription } from '../../frontend/models/operations.ts'
-import { isStarting, overviewOf, startingOverview } from '../../frontend/models/overview.ts'
+import { isStarting, overviewOf, startingOverview } from '../../frontend/models/describe.ts'
 import { Tally } from '../../frontend/observe/metrics/tally.ts'
 
 beforeEach(() => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { ScalingRule, type ScalingSettings, type ScalingState } from '../../frontend/models/scaling-rule.ts'
+import { ScalingRule, type ScalingSettings, type ScalingState } from '../../frontend/models/autoscaler.ts'
 
 const SETTINGS: ScalingSettings = {
   targetQueueTime: 500,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { alwaysFor, nextByTurn, type Weighted } from '../../frontend/models/weighted-choice.ts'
+import { alwaysFor, nextByTurn, type Weighted } from '../../frontend/models/traffic.ts'
 
 interface Item extends Weighted {
   weight: number

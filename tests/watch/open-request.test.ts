@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { openRequest } from '../../frontend/watch/open-request.ts'
+import { openRequest } from '../../frontend/watch/moment.ts'
 import { testJob } from '../support/jobs.ts'
 
 const HOLDER = { abandon: () => undefined, drained: () => undefined }

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { RequestsJson } from '../../frontend/watch/requests-json.ts'
+import { RequestsJson } from '../../frontend/watch/moment.ts'
 import { testJob } from '../support/jobs.ts'
 
 test('who wants no requests gets none, also after others have got some', () => {

@@ -1,7 +1,7 @@
 import { ServeError } from '../../../common/errors.ts'
 import { Job } from '../../jobs/job.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
-import { withModelMeant } from '../../models/not-found.ts'
+import { withModelMeant } from '../../models/model-errors.ts'
 import type { AnswerFacts } from './answers.ts'
 import { StreamInferSink, type StreamTarget } from './replies.ts'
 import { logFailure } from '../../edge/grpc/call-error.ts'

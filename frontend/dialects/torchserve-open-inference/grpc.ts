@@ -6,7 +6,7 @@ import { deadlineOf, requestHeaders, submitUnary } from '../../edge/grpc/request
 import { newRequestId, type Sender, type JobRequest } from '../../jobs/job-request.ts'
 
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
-import { withModelMeant } from '../../models/not-found.ts'
+import { withModelMeant } from '../../models/model-errors.ts'
 import type { ModelOperations, Routed } from '../../models/operations.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
 import { serverMetadata } from '../../package-info.ts'

@@ -5,7 +5,7 @@ import type { DuplexCall, StreamCall, StreamUser } from '../../edge/grpc/stream-
 import { type AbandonReason, Job } from '../../jobs/job.ts'
 import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
 import type { SequenceHeaders } from '../../jobs/sequence-headers.ts'
-import { withModelMeant } from '../../models/not-found.ts'
+import { withModelMeant } from '../../models/model-errors.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import { AnsweredStream } from '../answered-stream.ts'
 import { inferenceError, sequenceError } from './grpc-errors.ts'

@@ -1,7 +1,7 @@
 import { Router, type RouterContext } from '@koa/router'
 import { ServeError } from '../../../common/errors.ts'
 import type { AuditSubject } from '../../edge/http/audited.ts'
-import { pinOf } from '../../models/archive-rules.ts'
+import { pinOf } from '../../models/located-model.ts'
 import { answerJson, exchangeOf, managing } from './rest-koa.ts'
 import { queryOrJsonParams, queryParams, warned } from './rest-management-params.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'

@@ -1,6 +1,6 @@
 import type { sendUnaryData, ServerUnaryCall } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
-import { withModelMeant } from '../../models/not-found.ts'
+import { withModelMeant } from '../../models/model-errors.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import { logFailure, type CallError, type GrpcLog } from './call-error.ts'
 import type { Call } from './caller.ts'
