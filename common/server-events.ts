@@ -22,6 +22,8 @@ export interface OverviewEvent {
   server: ServerOverview
   /** The versions that the viewer's key may see, sorted by name, then version. */
   models: ModelOverview[]
+  /** Models of the start that could not be loaded. None of them is in `models`. */
+  failed: FailedOverview[]
   /** Archives that are being downloaded, unpacked, or loaded. */
   loading: LoadingModel[]
 }
@@ -41,14 +43,29 @@ export interface ServerOverview {
   listening: { name: string; address: string }[]
 }
 
+/** Why a model failed, in one line, and the id of the line in the log. */
+export interface FailureOverview {
+  id: string
+  at: string
+  reason: string
+}
+
+export interface FailedOverview {
+  modelName: string
+  /** Absent: unknown. */
+  modelVersion?: string
+  /** Its archive, without passwords and signatures. */
+  url: string
+  failure: FailureOverview
+}
+
 export interface ModelOverview {
   modelName: string
   modelVersion: string
   isDefault: boolean
   /** `waking`: it has no workers now, and the first request starts one. `stopped`: it wants no workers. */
   state: 'ready' | 'loading' | 'failed' | 'waking' | 'stopped'
-  /** Why it failed, in one line, and the id that the log has. */
-  failure?: { id: string; at: string; reason: string }
+  failure?: FailureOverview
   runtime: string
   minWorkers: number
   maxWorkers: number

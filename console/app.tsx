@@ -4,7 +4,7 @@ import { Api } from './api.ts'
 import { ApiView } from './api-view.tsx'
 import { ConfigurationView } from './configuration-view.tsx'
 import { timeOfDay } from './format.ts'
-import { isProblem, watchedModels } from './health.ts'
+import { problemsOf, watchedModels } from './health.ts'
 import { Doc } from './links.tsx'
 import { LogView } from './log-view.tsx'
 import { Overview } from './overview.tsx'
@@ -96,7 +96,7 @@ export function App(): JSX.Element {
         )}
         <Views key={state} current={view} state={state} api={api} params={params} />
       </main>
-      {link.state === 'refused' && <SignInAgain reason={link.reason} onToken={signIn} />}
+      {link.state === 'refused' && <SignInAgain had={api.hasToken} reason={reason} onToken={signIn} />}
     </>
   )
 }
@@ -133,7 +133,7 @@ class Redrawn extends Component<{ if: boolean; children: ComponentChildren }> {
 
 /** Whether the page is connected, and how many models have a problem. */
 function LinkState({ state: { link, overview, history } }: { state: ServerState }): JSX.Element {
-  const problems = overview === undefined ? 0 : watchedModels(overview, history).filter(isProblem).length
+  const problems = overview === undefined ? 0 : problemsOf(overview, watchedModels(overview, history)).length
   const text = {
     connecting: 'connecting …',
     live: 'live',

@@ -1,4 +1,10 @@
-import type { ModelOverview, OverviewEvent, RequestErrors, WorkerOverview } from '../common/server-events.ts'
+import type {
+  FailedOverview,
+  ModelOverview,
+  OverviewEvent,
+  RequestErrors,
+  WorkerOverview,
+} from '../common/server-events.ts'
 import { number } from './format.ts'
 import { type Activity, failuresOf, type History } from './history.ts'
 
@@ -41,8 +47,24 @@ export function watchedModels({ models }: OverviewEvent, history: History): Watc
   return watched.sort((one, other) => urgency(one) - urgency(other))
 }
 
-export function isProblem({ health: { level } }: Watched): boolean {
+function isProblem({ health: { level } }: Watched): boolean {
   return level === 'bad' || level === 'warn'
+}
+
+/** What needs somebody's attention, the most urgent first. */
+export interface Problem {
+  readonly model: ModelOverview | FailedOverview
+  readonly health: Health
+}
+
+/** @param watched the registered models */
+export function problemsOf({ failed }: OverviewEvent, watched: readonly Watched[]): Problem[] {
+  return [...failed.map((model) => ({ model, health: healthOfFailed(model) })), ...watched.filter(isProblem)]
+}
+
+/** How a model does that could not be loaded at the start. */
+export function healthOfFailed({ failure: { id, reason } }: FailedOverview): Health {
+  return { level: 'bad', label: 'failed to load', cause: reason, logText: id }
 }
 
 /** @param recent what it did in the last minute */

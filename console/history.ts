@@ -75,8 +75,14 @@ export class History {
 }
 
 /** What a version is called in links and lists of the page. */
-export function keyOf({ modelName, modelVersion }: { modelName: string; modelVersion: string }): string {
-  return `${modelName} ${modelVersion}`
+export function keyOf({
+  modelName,
+  modelVersion = '',
+}: {
+  modelName: string
+  modelVersion?: string
+}): string {
+  return `${modelName} ${modelVersion}`.trim()
 }
 
 /** Undefined: no time has passed, or counts began anew after a restart or when a model was unregistered. */

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import type { ModelOverview } from '../common/server-events.ts'
+import type { FailedOverview, ModelOverview } from '../common/server-events.ts'
 import { type Api, reasonOf } from './api.ts'
 import { Ask, type Question } from './ask.tsx'
 import { count } from './format.ts'
@@ -98,10 +98,10 @@ function field(form: FormData, name: string): string {
 
 /** Scale, make the default, unregister. */
 export function ModelActions({ model, actions }: { model: ModelOverview; actions: Actions }): JSX.Element {
-  const { modelName, modelVersion, isDefault, minWorkers, open } = model
+  const { isDefault, minWorkers, open } = model
   const { busy, run, ask } = actions
   const title = keyOf(model)
-  const path = `/models/${encodeURIComponent(modelName)}/${encodeURIComponent(modelVersion)}`
+  const path = pathOf(model)
   const scale = (event: SubmitEvent): void => {
     event.preventDefault()
     const workers = field(new FormData(event.currentTarget as HTMLFormElement), 'workers')
@@ -115,7 +115,6 @@ export function ModelActions({ model, actions }: { model: ModelOverview; actions
     else run(action)
   }
   const setDefault: Action = { what: `Make ${title} the default`, method: 'PUT', path: `${path}/set-default` }
-  const unregister: Action = { what: `Unregister ${title}`, method: 'DELETE', path }
   return (
     <form class="bar" onSubmit={scale} aria-label={`Scale ${title}`}>
       <label>
@@ -133,14 +132,33 @@ export function ModelActions({ model, actions }: { model: ModelOverview; actions
           Set default
         </button>
       )}
-      <button
-        type="button"
-        class="harms"
-        disabled={busy}
-        onClick={() => ask(`Unregister ${title}? It has ${count(open, 'open request')}.`, unregister)}
-      >
-        Unregister
-      </button>
+      <Unregister model={model} open={open} actions={actions} />
     </form>
   )
+}
+
+/** `open`: its open requests. */
+export function Unregister(props: {
+  model: ModelOverview | FailedOverview
+  open: number
+  actions: Actions
+}): JSX.Element {
+  const { model, open, actions } = props
+  const title = keyOf(model)
+  const unregister: Action = { what: `Unregister ${title}`, method: 'DELETE', path: pathOf(model) }
+  return (
+    <button
+      type="button"
+      class="harms"
+      disabled={actions.busy}
+      onClick={() => actions.ask(`Unregister ${title}? It has ${count(open, 'open request')}.`, unregister)}
+    >
+      Unregister
+    </button>
+  )
+}
+
+function pathOf({ modelName, modelVersion }: ModelOverview | FailedOverview): string {
+  const version = modelVersion === undefined ? '' : `/${encodeURIComponent(modelVersion)}`
+  return `/models/${encodeURIComponent(modelName)}${version}`
 }

@@ -1,11 +1,17 @@
-import type { JSX } from 'preact'
+import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { ModelOverview, OutcomeCounts, WorkerOverview } from '../common/server-events.ts'
+import type {
+  FailedOverview,
+  FailureOverview,
+  ModelOverview,
+  OutcomeCounts,
+  WorkerOverview,
+} from '../common/server-events.ts'
 import { bytes, duration, number, timeOfDay } from './format.ts'
-import { readyWorkers, type Watched } from './health.ts'
+import { type Health, healthOfFailed, readyWorkers, type Watched } from './health.ts'
 import { failuresOf, keyOf } from './history.ts'
 import { Doc, logLink } from './links.tsx'
-import { type Actions, ModelActions } from './model-actions.tsx'
+import { type Actions, ModelActions, Unregister } from './model-actions.tsx'
 import { Facts, ScrollTable } from './scroll-table.tsx'
 
 /** Titles with their explanations. */
@@ -24,10 +30,11 @@ const COLUMNS: readonly (readonly [title: string, meaning: string])[] = [
 /** All models, a row each, which opens to workers and errors. `opened`: the one that the address names. */
 export function ModelTable(props: {
   models: readonly Watched[]
+  failed: readonly FailedOverview[]
   actions: Actions
   opened: string | null
 }): JSX.Element {
-  const { models, actions, opened } = props
+  const { models, failed, actions, opened } = props
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set())
   useEffect(() => {
     if (opened === null) return
@@ -53,6 +60,18 @@ export function ModelTable(props: {
           </tr>
         </thead>
         <tbody>
+          {failed.map((model) => {
+            const key = keyOf(model)
+            return (
+              <FailedRow
+                key={key}
+                model={model}
+                actions={actions}
+                isOpen={open.has(key)}
+                onToggle={() => toggle(key)}
+              />
+            )
+          })}
           {models.map((watched) => {
             const key = keyOf(watched.model)
             return (
@@ -75,23 +94,91 @@ function rowId(key: string): string {
   return `model ${key}`
 }
 
-function Row(props: Watched & { actions: Actions; isOpen: boolean; onToggle: () => void }): JSX.Element {
+/** What a row needs beside its model. */
+interface RowProps {
+  actions: Actions
+  isOpen: boolean
+  onToggle: () => void
+}
+
+/** A model of the start that could not be loaded. */
+function FailedRow({ model, actions, isOpen, onToggle }: RowProps & { model: FailedOverview }): JSX.Element {
+  const health = healthOfFailed(model)
+  return (
+    <>
+      <tr id={rowId(keyOf(model))}>
+        <NameCell model={model} isOpen={isOpen} onToggle={onToggle} />
+        <StateCell health={health} />
+        <td colSpan={COLUMNS.length - 2} />
+      </tr>
+      {isOpen && (
+        <tr class="opened">
+          <td colSpan={COLUMNS.length}>
+            <Cause health={health} failure={model.failure} />
+            <p class="bar">
+              <a href={logLink(undefined, model.failure.id)}>Log</a>
+              <Doc page="troubleshooting.md">Troubleshooting</Doc>
+              <Unregister model={model} open={0} actions={actions} />
+            </p>
+            <Facts facts={[['Archive', model.url]]} />
+          </td>
+        </tr>
+      )}
+    </>
+  )
+}
+
+function NameCell(props: {
+  model: ModelOverview | FailedOverview
+  isOpen: boolean
+  onToggle: () => void
+  children?: ComponentChildren
+}): JSX.Element {
+  return (
+    <th scope="row">
+      <button type="button" aria-expanded={props.isOpen} onClick={props.onToggle}>
+        <bdi>{props.model.modelName}</bdi> <small>{props.model.modelVersion}</small>
+      </button>
+      {props.children}
+    </th>
+  )
+}
+
+function StateCell({ health: { level, label, cause } }: { health: Health }): JSX.Element {
+  return (
+    <td class="cause" title={cause}>
+      <span class={`state ${level}`}>{label}</span> <bdi>{cause}</bdi>
+    </td>
+  )
+}
+
+function Cause({ health, failure }: { health: Health; failure: FailureOverview | undefined }): JSX.Element {
+  return (
+    <p role="alert" class={health.level}>
+      <bdi>{health.cause}</bdi>
+      {failure !== undefined && (
+        <small>
+          {' '}
+          (last tried at {timeOfDay(failure.at)}, <a href={logLink(undefined, failure.id)}>id {failure.id}</a>{' '}
+          in the log)
+        </small>
+      )}
+    </p>
+  )
+}
+
+function Row(props: Watched & RowProps): JSX.Element {
   const { model, health, recent, isOpen, onToggle } = props
-  const { modelName, modelVersion, isDefault, trafficShare, queue, workers } = model
+  const { isDefault, trafficShare, queue, workers } = model
   const failures = failuresOf(model)
   return (
     <>
       <tr id={rowId(keyOf(model))}>
-        <th scope="row">
-          <button type="button" aria-expanded={isOpen} onClick={onToggle}>
-            <bdi>{modelName}</bdi> <small>{modelVersion}</small>
-          </button>
+        <NameCell model={model} isOpen={isOpen} onToggle={onToggle}>
           {trafficShare !== undefined && <span class="badge">{number(trafficShare * 100)} % of traffic</span>}
           {trafficShare === undefined && !isDefault && <span class="badge">not default</span>}
-        </th>
-        <td class="cause" title={health.cause}>
-          <span class={`state ${health.level}`}>{health.label}</span> <bdi>{health.cause}</bdi>
-        </td>
+        </NameCell>
+        <StateCell health={health} />
         <td>{recent === undefined ? '–' : number(recent.requestsPerSecond)}</td>
         <td class={recent !== undefined && recent.failures > 0 ? 'failed' : undefined}>
           {recent === undefined ? '–' : number(recent.failuresPerSecond)}
@@ -137,18 +224,7 @@ function Details({ model, health, recent, actions }: Watched & { actions: Action
   ]
   return (
     <>
-      {health.cause !== undefined && (
-        <p role="alert" class={health.level}>
-          <bdi>{health.cause}</bdi>
-          {failure !== undefined && (
-            <small>
-              {' '}
-              (last tried at {timeOfDay(failure.at)},{' '}
-              <a href={logLink(undefined, failure.id)}>id {failure.id}</a> in the log)
-            </small>
-          )}
-        </p>
-      )}
+      {health.cause !== undefined && <Cause health={health} failure={failure} />}
       <p class="bar">
         <a href={`#playground?${new URLSearchParams({ model: key }).toString()}`}>Playground</a>
         <a href={logLink(key, '')}>Log</a>

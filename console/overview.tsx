@@ -3,7 +3,7 @@ import type { LoadingModel, OverviewEvent } from '../common/server-events.ts'
 import type { ViewProps } from './app.tsx'
 import { Chart, type Line } from './chart.tsx'
 import { bytes, count, duration, number } from './format.ts'
-import { isProblem, watchedModels, type Watched } from './health.ts'
+import { problemsOf, watchedModels, type Watched } from './health.ts'
 import { type History, keyOf, type Point, type Quantiles } from './history.ts'
 import { Doc, logLink } from './links.tsx'
 import { Register, useActions } from './model-actions.tsx'
@@ -23,7 +23,9 @@ export function Overview({ state, api, params }: ViewProps): JSX.Element {
     <>
       <Verdict overview={overview} models={models} />
       <Loading loading={overview.loading} />
-      {models.length > 0 && <ModelTable models={models} actions={actions} opened={params.get('model')} />}
+      {models.length + overview.failed.length > 0 && (
+        <ModelTable models={models} failed={overview.failed} actions={actions} opened={params.get('model')} />
+      )}
       {actions.told}
       <Register actions={actions} open={models.length === 0} />
       <Charts history={history} />
@@ -35,12 +37,19 @@ export function Overview({ state, api, params }: ViewProps): JSX.Element {
 /** The first lines of the page: is anything wrong? */
 function Verdict({ overview, models }: { overview: OverviewEvent; models: readonly Watched[] }): JSX.Element {
   const { server, loading } = overview
-  const problems = models.filter(isProblem)
+  const problems = problemsOf(overview, models)
+  const all = models.length + overview.failed.length
   const level = problems[0]?.health.level ?? (server.draining || models.length === 0 ? 'warn' : 'good')
   return (
     <section class={`verdict ${level}`} aria-label="Health">
       <p>
-        <strong>{server.draining ? stopping(server) : verdict(models, problems)}</strong>
+        <strong>
+          {server.draining && stopping(server)}
+          {!server.draining && problems.length === 0 && allIsWell(models)}
+          {!server.draining &&
+            problems.length > 0 &&
+            `${problems.length} of ${count(all, 'model')} ${problems.length === 1 ? 'has a problem' : 'have problems'}.`}
+        </strong>
         {problems.length === 0 && loading.length > 0 && ` ${count(loading.length, 'model')} loading.`}
       </p>
       {problems.length > 0 && (
@@ -48,7 +57,8 @@ function Verdict({ overview, models }: { overview: OverviewEvent; models: readon
           {problems.slice(0, MAX_PROBLEMS).map(({ model, health }) => (
             <li key={keyOf(model)}>
               <a href={`#?${new URLSearchParams({ model: keyOf(model) }).toString()}`}>
-                <bdi>{model.modelName}</bdi> {model.modelVersion}
+                <bdi>{model.modelName}</bdi>
+                {model.modelVersion !== undefined && ` ${model.modelVersion}`}
               </a>{' '}
               <b>{health.label}</b>: <bdi>{health.cause}</bdi>{' '}
               <a href={logLink(keyOf(model), health.logText)}>Log</a>
@@ -67,10 +77,8 @@ function stopping({ openRequests }: OverviewEvent['server']): string {
   return `The server is stopping: it refuses new requests, and ${number(openRequests)} open ones end.`
 }
 
-function verdict(models: readonly Watched[], problems: readonly Watched[]): string {
+function allIsWell(models: readonly Watched[]): string {
   if (models.length === 0) return 'No model is registered. Register one below.'
-  if (problems.length > 0)
-    return `${problems.length} of ${count(models.length, 'model')} ${problems.length === 1 ? 'has a problem' : 'have problems'}.`
   const ready = models.filter(({ model }) => model.state === 'ready').length
   const requests = models.reduce((sum, { recent }) => sum + (recent?.requests ?? 0), 0)
   const lately = requests === 0 ? 'no request came' : `${count(requests, 'request')} and no failure`

@@ -23,14 +23,14 @@ export function SignIn(props: SignInProps): JSX.Element {
   )
 }
 
-/** Asks for a key above the page, whose key has ended: what was written there stays. */
-export function SignInAgain(props: SignInProps): JSX.Element {
+/** Asks for a key above the page, which keeps what was typed. `had`: whether there was a key before. */
+export function SignInAgain({ had, ...props }: SignInProps & { had: boolean }): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => dialog.current!.showModal(), [])
   return (
     <dialog ref={dialog} aria-labelledby="again" onCancel={(event) => event.preventDefault()}>
-      <h2 id="again">Your key has ended</h2>
-      <p>Sign in again: the page and what you typed are kept.</p>
+      <h2 id="again">{had ? 'Your key has ended' : 'The server now requires a key'}</h2>
+      <p>Sign in to go on: the page keeps what you typed.</p>
       <KeyForm {...props} />
       <p>
         <a href="/console">Leave instead</a>, and forget the page.

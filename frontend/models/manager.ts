@@ -4,7 +4,7 @@ import { unlessEmpty } from '../../common/json.ts'
 import { isName } from '../../common/names.ts'
 import type { ModelToLoad } from '../config/settings.ts'
 import type { ModelSnapshot, SnapshotContent } from '../config/model-snapshot.ts'
-import type { LoadingModel, ModelOverview } from '../../common/server-events.ts'
+import type { FailedOverview, LoadingModel, ModelOverview } from '../../common/server-events.ts'
 import type { ManagerOptions } from './build-model.ts'
 import { describeModels, isStarting, overviewOf, startingOverview, statusOf } from './describe.ts'
 import { workersThatFit } from './device-settings.ts'
@@ -267,6 +267,16 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
       .filter((model) => model.workflowNode?.kind !== 'functions')
       .map((model) => overviewOf(model, defaults.has(model)))
       .sort((a, b) => compare(a.modelName, b.modelName) || compare(a.modelVersion, b.modelVersion))
+  }
+
+  /** The models of the start that could not be loaded, for those who watch. */
+  failedOverviews(): FailedOverview[] {
+    return this.failed().map(({ name, version, url, failure: { id, at, reason } }) => ({
+      modelName: name,
+      ...(version !== '' && { modelVersion: version }),
+      url,
+      failure: { id, at: at.toISOString(), reason },
+    }))
   }
 
   /** Archives that are on their way to a model, and new versions whose workers load. */

@@ -1,5 +1,6 @@
 import { unmapped } from '../../common/addresses.ts'
 import type {
+  FailedOverview,
   LoadingModel,
   LogEvent,
   ModelOverview,
@@ -92,7 +93,11 @@ export class RequestsJson {
 export interface WatchedServer {
   /** The server itself, without its requests. */
   overview(): Omit<ServerOverview, 'openRequests'>
-  readonly models: { overviews(): ModelOverview[]; loading(): LoadingModel[] }
+  readonly models: {
+    overviews(): ModelOverview[]
+    failedOverviews(): FailedOverview[]
+    loading(): LoadingModel[]
+  }
   /** The open jobs. */
   readonly jobs: Iterable<Job>
   /** Absent: the log is kept by somebody else. */
@@ -147,6 +152,7 @@ export class Moment {
       at: this.#at,
       server: { ...this.#watched.overview(), openRequests: this.#openJobs().length },
       models: models.overviews(),
+      failed: models.failedOverviews(),
       loading: models.loading(),
     })
   }

@@ -659,6 +659,47 @@ test('the first line names the failed model and its cause, and says when all is 
   await page.getByRole('alert').getByText('Cannot find module weights').waitFor()
 })
 
+test('a model of the start that could not be loaded is a problem, first in the table, and goes when asked', async () => {
+  await follow()
+  const health = page.getByRole('region', { name: 'Health' })
+  const failure = { id: 'f-1', at: '2026-01-02T03:04:05.000Z', reason: 'The archive is truncated' }
+  const failed = [{ modelName: 'bad', url: 'bad.mar', failure }]
+  watched.send('overview', overview([model()], { failed }))
+  await health.getByText('1 of 2 models has a problem.').waitFor()
+  expect(await health.getByRole('listitem').allTextContents()).toEqual([
+    'bad failed to load: The archive is truncated Log',
+  ])
+  expect(await page.locator('.models tbody tr').first().textContent()).toContain('bad')
+  await page.getByRole('link', { name: 'Log', exact: true }).first().click()
+  await page.getByRole('link', { name: '1 problem' }).click()
+  await health.getByRole('link', { name: 'bad' }).click()
+  await page.getByRole('alert').getByText('The archive is truncated').waitFor()
+  await page.getByText('bad.mar').waitFor()
+  await expectAccessible(page)
+  await page.getByRole('button', { name: 'Unregister', exact: true }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Unregister bad' }).click()
+  await page.getByRole('status').getByText('Unregister bad: Done').waitFor()
+  expect(watched.calls).toEqual(['DELETE /models/bad'])
+  watched.send('overview', overview([], { failed }))
+  await health.getByText('1 of 1 model has a problem.').waitFor()
+  watched.send('overview', overview([model()]))
+  await health.getByText('All is well: 1 of 1 model ready').waitFor()
+})
+
+test('a server that requires a key since its restart asks for one, and says nothing of an old one', async () => {
+  await follow()
+  watched.send('overview', overview([model()]))
+  await row('words').waitFor()
+  watched.token = 'right'
+  watched.lose()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('The server now requires a key').waitFor()
+  expect(await dialog.getByRole('alert').count()).toBe(0)
+  await dialog.getByLabel('Key', { exact: true }).fill('right')
+  await dialog.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('status').getByText('live').waitFor()
+})
+
 test('a model whose requests fail is not plainly ready: the row has rate, count and error code', async () => {
   await follow()
   const none = { finished: 0, failed: 0, cancelled: 0, timed_out: 0, client_stalled: 0 }

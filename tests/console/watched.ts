@@ -143,6 +143,7 @@ export function overview(models: ModelOverview[], fields: Partial<OverviewEvent>
       listening: [{ name: 'Inference REST API', address: 'http://127.0.0.1:1' }],
     },
     models,
+    failed: [],
     loading: [],
     ...fields,
   }

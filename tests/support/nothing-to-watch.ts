@@ -13,7 +13,7 @@ export function nothingToWatch(): WatchedServer {
       cpuSeconds: 0,
       listening: [],
     }),
-    models: { overviews: () => [], loading: () => [] },
+    models: { overviews: () => [], failedOverviews: () => [], loading: () => [] },
     jobs: [],
   }
 }

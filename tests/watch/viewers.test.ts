@@ -89,7 +89,7 @@ function keyOf(name: string): Principal & { revoked: boolean } {
 
 test('viewers of the same get the same bytes, and nothing runs when the last has left', () => {
   const overviews = jest.fn(() => [])
-  const viewers = new Viewers({ ...nothingToWatch(), models: { overviews, loading: () => [] } })
+  const viewers = new Viewers({ ...nothingToWatch(), models: { ...nothingToWatch().models, overviews } })
   expect([viewers.isActive, overviews.mock.calls.length]).toEqual([false, 0])
   const [one, two] = [new FakeOutlet(), new FakeOutlet()]
   const leave = [one, two].map((outlet) => viewers.watch(ANYBODY, query('overview'), outlet))
@@ -115,14 +115,21 @@ test('a viewer that does not read gets nothing more, and is disconnected after a
 
 test('a viewer sees everything until its key ends', () => {
   const overviews = (): ModelOverview[] => [model('one'), model('two')]
+  const failure = { id: 'f-1', at: '2026-01-02T03:04:05.000Z', reason: 'Not an archive' }
+  const failed = [{ modelName: 'bad', url: 'bad.mar', failure }]
   const jobs = [job('a', 'one'), job('b', 'two')]
-  const viewers = new Viewers({ ...nothingToWatch(), models: { overviews, loading: () => [] }, jobs })
+  const viewers = new Viewers({
+    ...nothingToWatch(),
+    models: { ...nothingToWatch().models, overviews, failedOverviews: () => failed },
+    jobs,
+  })
   const key = keyOf('k')
   const [own, other] = [new FakeOutlet(), new FakeOutlet()]
   const end = jest.spyOn(own, 'end')
   viewers.watch(key, query('overview', 'requests'), own)
   const leave = viewers.watch(ANYBODY, query('requests'), other)
-  const { models, server } = parsed('overview', own.sent[0])
+  const { models, failed: unloaded, server } = parsed('overview', own.sent[0])
+  expect(unloaded).toEqual(failed)
   expect([models.map(({ modelName }) => modelName), server.openRequests]).toEqual([['one', 'two'], 2])
   expect(own.sent[1]).toBeDefined()
   key.revoked = true
@@ -238,7 +245,7 @@ test('each open request is described once in a moment, however many of them each
 
 test('many new viewers at once: two are shown everything, and the next tick makes it once for the others', () => {
   const overviews = jest.fn(() => [])
-  const viewers = new Viewers({ ...nothingToWatch(), models: { overviews, loading: () => [] } })
+  const viewers = new Viewers({ ...nothingToWatch(), models: { ...nothingToWatch().models, overviews } })
   const outlets = Array.from({ length: 20 }, () => new FakeOutlet())
   for (const outlet of outlets) viewers.watch(ANYBODY, query('overview'), outlet)
   expect([overviews.mock.calls.length, outlets.flatMap(({ sent }) => sent).length]).toEqual([2, 2])
@@ -251,7 +258,7 @@ test('many new viewers at once: two are shown everything, and the next tick make
 
 test('who connects again and again is shown everything no more often than the ticks allow', () => {
   const overviews = jest.fn(() => [])
-  const viewers = new Viewers({ ...nothingToWatch(), models: { overviews, loading: () => [] } })
+  const viewers = new Viewers({ ...nothingToWatch(), models: { ...nothingToWatch().models, overviews } })
   for (let round = 0; round < 1000; round++) {
     viewers.watch(ANYBODY, query('overview'), new FakeOutlet())()
     jest.advanceTimersByTime(1)
