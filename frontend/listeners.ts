@@ -18,7 +18,7 @@ import { servesManagement } from './edge/http/listener-kind.ts'
 import { Admission } from './edge/admission/admission.ts'
 import type { RestDeps } from './edge/http/rest-state.ts'
 import { listen, type Listener } from './edge/http/server.ts'
-import type { RequestOperations } from './jobs/open-jobs.ts'
+import type { JobIndex } from './jobs/open-jobs.ts'
 import type { Logger } from './observe/logs/logger.ts'
 import type { RateLimiter } from './auth/rate-limiter.ts'
 import type { AccessLog } from './observe/logs/access-log.ts'
@@ -34,7 +34,7 @@ export interface ListenerDeps {
   settings: Settings
   models: ModelOperations
   workflows: WorkflowOperations
-  requests: RequestOperations
+  requests: Pick<JobIndex, 'cancel'>
   events: EventOperations
   configuration: () => readonly ShownSetting[]
   authorizer: Authorizer

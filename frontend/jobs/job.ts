@@ -3,13 +3,10 @@ import type { InputPart } from '../../common/handler-methods.ts'
 import type { Distribution } from '../observe/metrics/distribution.ts'
 import type { Outcome } from '../observe/metrics/tally.ts'
 import type { JobSpan } from '../observe/traces/tracing.ts'
-import type { Budgeted, InputBudget } from './open-jobs.ts'
+import type { InputBudget } from './open-jobs.ts'
 import type { JobRequest } from './job-request.ts'
 import type { JobResponse, ReplySink } from './reply-sink.ts'
 import type { JobLimits, Limited, TimeLimit } from './time-limit.ts'
-
-/** How a job ended: with a response or an error, cancelled by its client, or by a time limit. */
-export type JobOutcome = Outcome
 
 /** Why a job with running work was given up. */
 export type AbandonReason = 'client left' | 'deadline' | 'timeout' | 'shutdown' | 'failed' | 'operator'
@@ -22,6 +19,8 @@ export interface JobOwner {
   readonly idempotent?: boolean
   /** Records the gaps between items, in seconds. */
   readonly gaps?: Distribution
+  /** Begins the span of a job; absent: tracing is off. */
+  readonly trace?: ((job: Job) => JobSpan) | undefined
   /** Called once, when the job ends. */
   ended(job: Job): void
 }
@@ -34,13 +33,13 @@ export interface JobHolder {
   drained(job: Job): void
 }
 
-/** Tells the client which version its request was sent to by weight. */
+/** Response header with the version that weights chose for the request. */
 export const VERSION_HEADER = 'x-model-version'
 
 const NO_PARTS: InputPart[] = []
 
 /** Outcomes of jobs that fail with these; others are `failed`. */
-const OUTCOME_OF: Partial<Record<ErrorCode, JobOutcome>> = {
+const OUTCOME_OF: Partial<Record<ErrorCode, Outcome>> = {
   CANCELLED: 'cancelled',
   SHUTTING_DOWN: 'cancelled',
   CLIENT_STALLED: 'client_stalled',
@@ -48,10 +47,10 @@ const OUTCOME_OF: Partial<Record<ErrorCode, JobOutcome>> = {
 
 export type JobState = 'created' | 'queued' | 'assigned' | 'streaming' | 'ended'
 
-/** What may follow each state. A queued job is queued again when another version takes it over. */
+/** The states that may follow each state. */
 const NEXT: Readonly<Record<JobState, readonly JobState[]>> = {
   created: ['queued', 'assigned', 'ended'],
-  queued: ['queued', 'assigned', 'ended'],
+  queued: ['assigned', 'ended'],
   assigned: ['streaming', 'ended'],
   streaming: ['ended'],
   ended: [],
@@ -64,19 +63,17 @@ const NO_HOLDER: JobHolder = { abandon: () => undefined, drained: () => undefine
  * the contract of a stream: the first item determines status and headers, there is exactly one end, and each
  * time limit runs by itself.
  */
-export class Job implements Limited, Budgeted {
+export class Job implements Limited {
   readonly request: JobRequest
   readonly createdAt = performance.now()
   /** When a worker got the job; undefined while it is queued. */
   startedAt: number | undefined
   firstResponseAt: number | undefined
   endedAt: number | undefined
-  outcome: JobOutcome | undefined
+  outcome: Outcome | undefined
   /** Why it failed or timed out. */
   errorCode: ErrorCode | undefined
   errorText: string | undefined
-  /** Undefined where tracing is off. */
-  span: JobSpan | undefined
   /** Whether the response is a stream. */
   streaming = false
   /** Responses that went to the client, and their bytes. */
@@ -86,10 +83,12 @@ export class Job implements Limited, Budgeted {
   lastGap: number | undefined
   /** Whether the client's connection is full, so that the handler is held back. */
   isHeldBack = false
-  budget: InputBudget | undefined
-  heldBytes = 0
   readonly #sink: ReplySink
   #owner: JobOwner | undefined
+  #span: JobSpan | undefined
+  #budget: InputBudget | undefined
+  /** Bytes that the budget counts for it. */
+  #heldBytes = 0
   /** The version that weights chose. */
   #servedBy: string | undefined
   #state: JobState = 'created'
@@ -133,9 +132,28 @@ export class Job implements Limited, Budgeted {
     this.request.sender?.servedBy?.(version)
   }
 
-  /** Undefined: nobody hears of its end any more. */
-  ownedBy(owner: JobOwner | undefined): void {
+  /** It is open: `owner` hears of its end. */
+  opened(owner: JobOwner): void {
     this.#owner = owner
+    this.#span = owner.trace?.(this)
+  }
+
+  /** Its queue refused it, so it was never open. */
+  refused(code: ErrorCode): void {
+    this.#span?.refused(code)
+    this.#owner = this.#span = undefined
+    this.#release()
+  }
+
+  /**
+   * Counts input for it, until a worker has it or the job ends.
+   * @param budget default: the one that counts for it already
+   * @throws ServeError QUEUE_FULL; nothing more counts then
+   */
+  hold(bytes: number, budget = this.#budget): void {
+    budget?.take(bytes, this.#heldBytes)
+    this.#budget = budget
+    this.#heldBytes += bytes
   }
 
   /** A queue has accepted the job. */
@@ -151,13 +169,6 @@ export class Job implements Limited, Budgeted {
     this.#beginLimit(this.#limits?.queue)
   }
 
-  /** It leaves its queue for that of another version, whose limits begin anew. */
-  leavesQueue(): void {
-    this.#holder.abandon(this, 'shutdown')
-    this.#holder = NO_HOLDER
-    this.#endLimits()
-  }
-
   /** Another holder has the queued job now. */
   heldBy(holder: JobHolder): void {
     this.#holder = holder
@@ -169,7 +180,7 @@ export class Job implements Limited, Budgeted {
   started(holder: JobHolder, now = performance.now()): void {
     this.#move('assigned')
     this.request.parts = NO_PARTS
-    this.budget?.release(this)
+    this.#release()
     this.#holder = holder
     this.startedAt = now
     this.#beginLimit(this.#limits?.firstResponse)
@@ -184,18 +195,19 @@ export class Job implements Limited, Budgeted {
     try {
       return this.#respond(response)
     } catch (thrown) {
-      return this.#broke(thrown)
+      return this.#sinkFailed(thrown)
     }
   }
 
   #respond(response: JobResponse): boolean {
     const first = this.firstResponseAt === undefined
     const now = performance.now()
-    if (first) this.#begin(response, now)
-    else this.#follows(now)
-    this.#lastResponse = this.#lastProgress = now
-    this.items += 1
-    this.bytes += response.body.byteLength
+    if (first) {
+      this.firstResponseAt = now
+      if (this.#servedBy !== undefined)
+        response.headers = { ...response.headers, [VERSION_HEADER]: this.#servedBy }
+    }
+    this.#count(response.body.byteLength, now)
     if (response.more === undefined || (first && !response.more)) {
       this.#end('finished', now)
       this.#sink.whole(response, response.body)
@@ -207,9 +219,24 @@ export class Job implements Limited, Budgeted {
       this.#beginLimit(this.#limits?.gap)
       this.#sink.open(response)
     }
-    const room = this.#sink.write(response.body, 0, response.body.byteLength)
-    if (!room) this.isHeldBack = true
+    const room = this.#write(response.body, 0, response.body.byteLength)
     if (!response.more) this.finish()
+    return room
+  }
+
+  #count(bytes: number, now: number): void {
+    if (this.items > 0) {
+      this.lastGap = now - this.#lastResponse
+      this.#owner?.gaps?.observe(this.lastGap / 1000)
+    }
+    this.#lastResponse = this.#lastProgress = now
+    this.items += 1
+    this.bytes += bytes
+  }
+
+  #write(chunk: Uint8Array, from: number, to: number): boolean {
+    const room = this.#sink.write(chunk, from, to)
+    if (!room) this.isHeldBack = true
     return room
   }
 
@@ -219,17 +246,6 @@ export class Job implements Limited, Budgeted {
     if (this.#state === 'assigned') this.#beginLimit(this.#limit)
   }
 
-  #follows(now: number): void {
-    this.lastGap = now - this.#lastResponse
-    this.#owner?.gaps?.observe(this.lastGap / 1000)
-  }
-
-  #begin(response: JobResponse, now: number): void {
-    this.firstResponseAt = now
-    if (this.#servedBy !== undefined)
-      response.headers = { ...response.headers, [VERSION_HEADER]: this.#servedBy }
-  }
-
   /** Ends the stream; its last item came before. */
   finish(): void {
     if (this.ended) return
@@ -237,7 +253,7 @@ export class Job implements Limited, Budgeted {
     try {
       this.#sink.close()
     } catch (thrown) {
-      this.#broke(thrown)
+      this.#sinkFailed(thrown)
     }
   }
 
@@ -248,17 +264,11 @@ export class Job implements Limited, Budgeted {
   item(chunk: Uint8Array, from: number, to: number, arrivedAt = performance.now()): boolean {
     if (this.ended) return true
     // The first item read the clock itself, after its chunk had arrived.
-    const now = Math.max(arrivedAt, this.#lastResponse)
-    this.#follows(now)
-    this.#lastResponse = this.#lastProgress = now
-    this.items += 1
-    this.bytes += to - from
+    this.#count(to - from, Math.max(arrivedAt, this.#lastResponse))
     try {
-      const room = this.#sink.write(chunk, from, to)
-      if (!room) this.isHeldBack = true
-      return room
+      return this.#write(chunk, from, to)
     } catch (thrown) {
-      return this.#broke(thrown)
+      return this.#sinkFailed(thrown)
     }
   }
 
@@ -266,7 +276,7 @@ export class Job implements Limited, Budgeted {
    * The sink threw. Responses are read from the worker's socket, so the exception would otherwise fail every
    * request of that worker.
    */
-  #broke(thrown: unknown): true {
+  #sinkFailed(thrown: unknown): true {
     const error = ServeError.from(thrown)
     if (!this.ended) this.abort(error, 'failed')
     else this.#refuse(error)
@@ -276,13 +286,17 @@ export class Job implements Limited, Budgeted {
   /** Fails the job: the client gets the error in its dialect. */
   fail(error: ServeError): void {
     if (this.ended) return
-    this.errorCode = error.code
-    this.errorText = error.said ?? error.message
-    this.#end(OUTCOME_OF[error.code] ?? 'failed')
+    this.#fail(error, OUTCOME_OF[error.code] ?? 'failed')
     this.#refuse(error)
   }
 
-  /** Tells the client whether the handler may have begun: dialects choose their codes by it. */
+  #fail(error: ServeError, outcome: Outcome): void {
+    this.errorCode = error.code
+    this.errorText = error.said ?? error.message
+    this.#end(outcome)
+  }
+
+  /** The error says whether the handler may have begun: APIs choose their status codes by it. */
   #refuse(error: ServeError): void {
     const isRepeatable = this.startedAt === undefined || this.#owner?.idempotent === true
     this.#sink.fail(isRepeatable ? error : error.asBegun())
@@ -317,11 +331,6 @@ export class Job implements Limited, Budgeted {
     limit?.begin(this)
   }
 
-  #endLimits(): void {
-    this.#beginLimit(undefined)
-    this.#limits?.total.end(this)
-  }
-
   /** Items only record their time: the limit for gaps counts from the last one when it expires. */
   expired(limit: TimeLimit): void {
     if (this.ended) return
@@ -335,9 +344,7 @@ export class Job implements Limited, Budgeted {
       stall === undefined ? code : 'CLIENT_STALLED',
       `Timed out after ${ms / 1000} s: ${stall ?? what} (${key})`,
     )
-    this.errorCode = error.code
-    this.errorText = error.message
-    this.#end(stall === undefined ? 'timed_out' : 'client_stalled')
+    this.#fail(error, stall === undefined ? 'timed_out' : 'client_stalled')
     this.#holder.abandon(this, 'timeout')
     this.#refuse(error)
   }
@@ -353,11 +360,19 @@ export class Job implements Limited, Budgeted {
     this.#state = to
   }
 
-  #end(outcome: JobOutcome, now = performance.now()): void {
+  #end(outcome: Outcome, now = performance.now()): void {
     this.#move('ended')
     this.outcome = outcome
     this.endedAt = now
-    this.#endLimits()
+    this.#beginLimit(undefined)
+    this.#limits?.total.end(this)
+    this.#release()
     this.#owner?.ended(this)
+    this.#span?.end(this)
+  }
+
+  #release(): void {
+    this.#budget?.give(this.#heldBytes)
+    this.#heldBytes = 0
   }
 }

@@ -7,7 +7,7 @@ import { inputBytes } from './job-request.ts'
 
 const SHUTTING_DOWN = new ServeError('SHUTTING_DOWN', 'The server is shutting down')
 
-/** Jobs that a drain has failed. */
+/** Jobs that a drain has failed, and how many of them were streams. */
 export interface CutJobs {
   readonly requests: number
   readonly streams: number
@@ -48,11 +48,6 @@ export class OpenJobs {
     return first === Infinity ? undefined : first
   }
 
-  /** The number of streams that have begun. */
-  get streams(): number {
-    return this.progress().streams
-  }
-
   /** How many streams have begun, and what the open jobs have answered so far. */
   progress(): { streams: number; items: number; bytes: number } {
     const sum = { streams: 0, items: 0, bytes: 0 }
@@ -68,12 +63,12 @@ export class OpenJobs {
   add(job: Job): void {
     this.#index.enter(job)
     this.#jobs.add(job)
-    job.ownedBy(this.#owner)
+    job.opened(this.#owner)
   }
 
-  /** The job was rejected, so it was never open. */
-  withdraw(job: Job): void {
-    job.ownedBy(undefined)
+  /** The queue refused the job, so it was never open. */
+  withdraw(job: Job, { code }: ServeError): void {
+    job.refused(code)
     this.#leave(job)
   }
 
@@ -118,14 +113,6 @@ const DEFAULT_SHARE = 16
 /** Smaller inputs do not ask all workers for what they have not taken. */
 const LARGE_BYTES = 65_536
 
-/** The fields of a job that the budget uses; nothing else writes them. */
-export interface Budgeted {
-  /** Undefined: the job is not open, or there is no budget. */
-  budget: InputBudget | undefined
-  /** Bytes that count for it. */
-  heldBytes: number
-}
-
 /**
  * Bounds the bytes of all requests together that wait for a worker, are on their way to one, or are kept for
  * further nodes of a workflow. Each queue bounds its number of requests only.
@@ -150,24 +137,21 @@ export class InputBudget {
   }
 
   /**
-   * Counts bytes for a job until it begins or ends. One job alone may have any number: max_request_size
+   * Counts bytes for a job that has `own` bytes already. One job alone may have any number: max_request_size
    * bounds them. @throws ServeError QUEUE_FULL
    */
-  hold(job: Budgeted, bytes: number): void {
-    const others = this.#held - job.heldBytes + (bytes < LARGE_BYTES ? 0 : this.#unsent())
-    if (others > 0 && others + job.heldBytes + bytes > this.#limit)
+  take(bytes: number, own: number): void {
+    const others = this.#held - own + (bytes < LARGE_BYTES ? 0 : this.#unsent())
+    if (others > 0 && others + own + bytes > this.#limit)
       throw queueFull(
         `The requests that wait for workers have too many bytes: ${this.#limit} may wait (max_waiting_input_bytes)`,
       )
-    job.budget = this
-    job.heldBytes += bytes
     this.#held += bytes
   }
 
-  /** The worker has its input, or it ended. */
-  release(job: Budgeted): void {
-    this.#held -= job.heldBytes
-    job.heldBytes = 0
+  /** A worker has these bytes, or their job has ended. */
+  give(bytes: number): void {
+    this.#held -= bytes
   }
 }
 
@@ -176,23 +160,13 @@ export function defaultInputBudget(): number {
   return Math.max(LEAST_DEFAULT_BYTES, Math.floor(memoryBytes() / DEFAULT_SHARE))
 }
 
-/** The open requests of the whole server, as an operator knows them: by the id in `x-request-id`. */
-export interface RequestOperations {
-  /**
-   * Ends a request: its handler is told to stop, and its client gets the error CANCELLED in its dialect.
-   * @returns the name of its model or workflow
-   * @throws ServeError REQUEST_NOT_FOUND when no open request has this id
-   */
-  cancel(requestId: string): string
-}
-
 const CANCELLED = new ServeError('CANCELLED', 'The request was cancelled by an operator')
 
 /**
  * Every open job of the server by request id. Models and workflows add a job before they do anything with it,
  * and remove it at its end. The server chooses the ids, so they are unique.
  */
-export class JobIndex implements RequestOperations {
+export class JobIndex {
   readonly #jobs = new PassingMap<string, Job>()
   readonly #budget: InputBudget | undefined
 
@@ -205,7 +179,7 @@ export class JobIndex implements RequestOperations {
     return this.#jobs.size
   }
 
-  /** Every open job, the oldest first. */
+  /** Every open job, in the order of entry. */
   [Symbol.iterator](): Iterator<Job> {
     return this.#jobs.values()
   }
@@ -215,6 +189,12 @@ export class JobIndex implements RequestOperations {
     return this.#jobs.get(requestId)
   }
 
+  /**
+   * Ends a request for an operator: its handler is told to stop, and its client gets the error CANCELLED.
+   * @param requestId the `x-request-id` of its response
+   * @returns the name of its model or workflow
+   * @throws ServeError REQUEST_NOT_FOUND when no open request has this id
+   */
   cancel(requestId: string): string {
     const job = this.#jobs.get(requestId)
     if (job === undefined)
@@ -230,15 +210,11 @@ export class JobIndex implements RequestOperations {
   enter(job: Job): void {
     const { requestId } = job.request
     if (this.#jobs.has(requestId)) throw new ServeError('INTERNAL', `Request ${requestId} is already open`)
-    this.#budget?.hold(job, inputBytes(job.request))
+    job.hold(inputBytes(job.request), this.#budget)
     this.#jobs.set(requestId, job)
   }
 
-  leave(job: Job): void {
-    const { requestId } = job.request
-    if (this.#jobs.get(requestId) !== job) return
-    job.budget?.release(job)
-    job.budget = undefined
+  leave({ request: { requestId } }: Job): void {
     this.#jobs.delete(requestId)
   }
 }

@@ -130,19 +130,7 @@ export function writeSequence(
 ): void {
   request.headers += asked.more
   if (asked.id !== undefined) return
-  request.headers = without(request.headers, names.start)
   request.headers += headerLine(names.id, id) + headerLine(names.start, 'true')
-}
-
-/** The header lines but those of one header: a job that another version inherits is read again. */
-function without(lines: string, name: string): string {
-  const wanted = name.toLowerCase()
-  const pieces = lines.split('\n')
-  let rest = ''
-  for (let i = 0; i + 1 < pieces.length; i += 2) {
-    if (pieces[i]!.toLowerCase() !== wanted) rest += headerLine(pieces[i]!, pieces[i + 1]!)
-  }
-  return rest
 }
 
 /** The ids of sequences that the handler ended. */

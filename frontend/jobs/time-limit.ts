@@ -22,6 +22,8 @@ export class TimeLimit {
   /** When it expires for each, by performance.now(). */
   readonly #ends = new PassingMap<Limited, number>()
   #timer: NodeJS.Timeout | undefined
+  /** When the timer fires, by performance.now(). */
+  #firesAt = Infinity
 
   constructor(ms: number, code: ErrorCode, what: string, key: string) {
     this.ms = ms
@@ -33,31 +35,40 @@ export class TimeLimit {
   /** Begins it, or begins it anew. @param since performance.now() from which the time counts */
   begin(job: Limited, since = performance.now()): void {
     if (this.ms === 0) return
+    const end = since + this.ms
     this.#ends.delete(job)
-    this.#ends.set(job, since + this.ms)
-    this.#timer ??= this.#arm(this.ms)
+    this.#ends.set(job, end)
+    if (end < this.#firesAt) this.#fireAt(end)
   }
 
   end(job: Limited): void {
     this.#ends.delete(job)
   }
 
-  /**
-   * The job that the timer was set for may have ended, so it checks all of them now. The timer runs on when
-   * the table is empty: one for each request would cost more than all the rest here.
-   */
-  #arm(ms: number): NodeJS.Timeout {
-    return startTimer(() => {
-      const now = performance.now()
-      for (const [job, end] of [...this.#ends]) {
-        // One that expires may end another, or begin its limit anew.
-        if (end > now || this.#ends.get(job) !== end) continue
-        this.#ends.delete(job)
-        job.expired(this)
-      }
-      const next = [...this.#ends.values()].reduce((first, end) => Math.min(first, end), Infinity)
-      this.#timer = next === Infinity ? undefined : this.#arm(Math.ceil(next - now))
-    }, ms).unref()
+  /** The timer runs on when the table is empty: one for each request would cost more than the rest here. */
+  #fireAt(time: number): void {
+    clearTimeout(this.#timer)
+    this.#firesAt = time
+    this.#timer = startTimer(() => this.#fire(), Math.ceil(time - performance.now())).unref()
+  }
+
+  /** A long table is read at most once in a millisecond for each thousand jobs. */
+  #fire(): void {
+    const now = performance.now()
+    const due: Limited[] = []
+    let next = Infinity
+    for (const [job, end] of this.#ends) {
+      if (end <= now) due.push(job)
+      else if (end < next) next = end
+    }
+    this.#firesAt = Infinity
+    for (const job of due) {
+      // One that expires may end another, or begin its limit anew.
+      if ((this.#ends.get(job) ?? Infinity) > now) continue
+      this.#ends.delete(job)
+      job.expired(this)
+    }
+    if (next < this.#firesAt) this.#fireAt(Math.max(next, now + (this.#ends.size >> 10)))
   }
 }
 

@@ -29,8 +29,6 @@ export class Lifecycle {
   readonly #downloads = new Map<Model, string>()
   /** Replacements whose workers still start; the registry holds the old model until they have. */
   readonly #replacing = new Set<Model>()
-  /** First versions whose loads were called off, by their urls: requests wait for what is loaded next. */
-  readonly #calledOff = new Map<string, Model>()
   /** Models that still have requests or workers; the registry holds them no more. */
   readonly #ending = new Set<Model>()
   readonly #stopping = new AbortController()
@@ -115,7 +113,7 @@ export class Lifecycle {
     try {
       await started
     } catch (error) {
-      if (![...this.#calledOff.values()].includes(model)) await this.#discard(model)
+      await this.#discard(model)
       this.checkOpen() // during a shutdown, the shutdown ended the start and not the model
       throw startFailure(model, error)
     }
@@ -131,25 +129,19 @@ export class Lifecycle {
    * Builds a version and, once its workers have loaded it, swaps it for the one of the same name and number,
    * which it retires.
    * @param trusted whether the operator named the url; then it counts as loaded at start, also the next time
-   * @param signal calls it off while the workers load. If there is no old one, requests go on waiting, for
-   * the next replace with this url, or until giveUp
+   * @param signal calls it off while the workers load
    * @throws ServeError like a register request, with the old one in its place
    */
   async replace(request: RegisterRequest, trusted: boolean, signal?: AbortSignal): Promise<Model> {
     const model = await this.create(request, { trusted, atStartup: trusted }, true)
     const workers = model.scales ? model.minWorkers : Math.max(1, model.minWorkers)
-    const callOff = (): void => {
-      if (this.#registry.all().includes(model)) this.#calledOff.set(request.url, model)
-      model.callOff().catch(() => undefined)
-    }
+    const callOff = (): void => void model.workers.stop(0).catch(() => undefined)
     this.#replacing.add(model)
     signal?.addEventListener('abort', callOff)
     try {
       const started = model.scale(workers, Math.max(workers, model.maxWorkers))
-      const takenOver = this.#takeOver(request.url, model)
       if (signal?.aborted === true) callOff()
       await this.started(model, started)
-      await takenOver
     } finally {
       signal?.removeEventListener('abort', callOff)
       this.#replacing.delete(model)
@@ -157,23 +149,6 @@ export class Lifecycle {
     const old = this.#registry.put(model)
     if (old !== undefined) void this.retire(old, 'loaded again')
     return model
-  }
-
-  /** Ends the version of this url whose load was called off, if there is one, and what waits for it. */
-  async giveUp(url: string): Promise<void> {
-    const left = this.#calledOff.get(url)
-    this.#calledOff.delete(url)
-    if (left !== undefined) await this.#discard(left)
-  }
-
-  /** A version takes the place of the one of its url whose load was called off, and what waits there. */
-  #takeOver(url: string, model: Model): Promise<void> {
-    const left = this.#calledOff.get(url)
-    if (left?.name === model.name && left.version === model.version) {
-      this.#registry.put(model)
-      model.inherit(left)
-    }
-    return this.giveUp(url)
   }
 
   /**

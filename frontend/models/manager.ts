@@ -101,11 +101,6 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     return model
   }
 
-  async giveUp(url: string): Promise<void> {
-    await this.#lifecycle.giveUp(url)
-    await this.#changed()
-  }
-
   async whenLoaded(model: Model): Promise<void> {
     if (model.workers.ready > 0 || model.wakes) return
     try {

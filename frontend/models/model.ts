@@ -77,11 +77,8 @@ export class Model {
   /** Undefined: the number of workers is minWorkers. */
   readonly #autoscaler: Autoscaler | undefined
   readonly #maxRequestBytes: number
-  readonly #tracing: Tracing | undefined
   #methods: readonly ListedMethod[] | undefined
   #slots: number
-  /** Its load was called off, and its requests wait for the version that takes its place. */
-  #isCalledOff = false
   /** Milliseconds since the epoch. */
   readonly registeredAt = Date.now()
   /** Requested number of workers, as scale sets it and describe shows it: bounds, if the model scales. */
@@ -106,20 +103,18 @@ export class Model {
     this.envelope = options.envelope
     this.workflowNode = options.workflowNode
     this.#maxRequestBytes = options.maxRequestBytes
-    this.#tracing = options.tracing
     this.minWorkers = options.settings.minWorkers
     this.maxWorkers = options.settings.maxWorkers
     this.sequenceHeaders = options.sequenceHeaders
     this.queue = createScheduler(options.name, options.settings, options.sequenceHeaders)
     this.workers = createPool(this)
+    const { tracing } = options
     this.#open = new OpenJobs(options.jobs, {
       version: this.version,
       idempotent: this.settings.idempotent,
       gaps: this.metrics.tally.gaps,
-      ended: (job) => {
-        this.metrics.ended(job)
-        job.span?.end(job)
-      },
+      trace: tracing && ((job) => (job.request.sender?.span ?? tracing).job(job, this)),
+      ended: (job) => this.metrics.ended(job),
     })
     const { scaling } = options.settings
     this.#autoscaler = scaling && new Autoscaler(this, scaling, jobsPerBatch(options.settings))
@@ -128,7 +123,7 @@ export class Model {
       queuedSince: this.queue.backlog().since,
       runningSince: this.#open.runningSince,
       open: this.#open.size,
-      streams: this.#open.streams,
+      streams: this.#open.progress().streams,
       workerStates: this.workers.describe().map((worker) => worker.state),
       workersWanted: this.workers.wanted,
       trafficShare: this.traffic?.share,
@@ -190,7 +185,7 @@ export class Model {
   submit(job: Job): void {
     this.metrics.requested(job)
     checkSize(job.request, this.#maxRequestBytes)
-    if (this.workers.wanted === 0 && !this.wakes && !this.#isCalledOff) throw noWorker(this.name, job)
+    if (this.workers.wanted === 0 && !this.wakes) throw noWorker(this.name, job)
     const { failure } = this.workers
     if (failure !== undefined) throw modelFailed(this.name, failure)
     if (this.settings.useJobTicket && !this.queue.couldStart(job))
@@ -198,41 +193,14 @@ export class Model {
         `No worker of model "${this.name}" is free, and with useJobTicket requests do not wait. Retry later, or ` +
           'add workers.',
       )
-    this.#accept(job)
-    if (job.startedAt === undefined) this.#autoscaler?.waits()
-  }
-
-  /** Ends a load. Requests wait then, for the version that takes the place of this one and inherits them. */
-  async callOff(): Promise<void> {
-    this.#isCalledOff = true
-    this.#autoscaler?.stop()
-    await this.workers.stop(0)
-  }
-
-  /** Takes the requests that wait for a version whose load was called off. */
-  inherit(old: Model): void {
-    for (const job of [...old.queue.jobs()]) {
-      old.#open.withdraw(job)
-      job.leavesQueue()
-      try {
-        this.#accept(job)
-      } catch (refusal) {
-        job.fail(ServeError.from(refusal))
-      }
-    }
-  }
-
-  /** @throws ServeError QUEUE_FULL */
-  #accept(job: Job): void {
     this.#open.add(job)
-    if (this.#tracing !== undefined) job.span ??= (job.request.sender?.span ?? this.#tracing).job(job, this)
     try {
       this.queue.add(job)
     } catch (refusal) {
-      this.#open.withdraw(job)
-      job.span?.refused(ServeError.from(refusal).code)
+      this.#open.withdraw(job, ServeError.from(refusal))
       throw refusal
     }
+    if (job.startedAt === undefined) this.#autoscaler?.waits()
   }
 
   /** No worker can load it: ends the waiting jobs. */

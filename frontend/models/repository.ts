@@ -12,13 +12,10 @@ export interface ReplaceableModels {
   /**
    * Registers a version, waits until it can answer, then retires an older one of the same name and number.
    * @param trusted whether the operator named the url, so that it may lead out of the model store
-   * @param signal calls it off while the workers load. Requests that waited because there is no older one go
-   * on waiting, for the next version from this url, or until giveUp
+   * @param signal calls it off while the workers load
    * @throws ServeError like a register request; the older one is still in its place then
    */
   replace(request: RegisterRequest, trusted: boolean, signal?: AbortSignal): Promise<Model>
-  /** No version follows the one from this url that was called off: ends what waits for it. */
-  giveUp(url: string): Promise<void>
   /** Unregisters a version. Its open requests finish beside what follows. */
   retire(model: Model): Promise<void>
 }

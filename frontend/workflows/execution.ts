@@ -134,7 +134,7 @@ export class Execution implements JobHolder, NodeRunOwner {
   /** Counts bytes that nodes get, until the client's request ends; without room for them it fails. */
   #keeps(bytes: number): boolean {
     try {
-      this.#client.budget?.hold(this.#client, bytes)
+      this.#client.hold(bytes)
       return true
     } catch (thrown) {
       this.#fail(ServeError.from(thrown))

@@ -48,7 +48,7 @@ export class Workflow {
     options.metrics.watch(() => ({
       queued: 0,
       open: this.#open.size,
-      streams: this.#open.streams,
+      streams: this.#open.progress().streams,
       workerStates: [],
     }))
   }

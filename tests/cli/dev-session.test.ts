@@ -14,7 +14,7 @@ function fakeServer(onLoad: (folder: string) => string[]): RunningServer {
     return Promise.resolve({ name: 'model', methods: [], prepared: { sources } } as unknown as Model)
   }
   const none = (): Promise<void> => Promise.resolve()
-  const models = { replace, giveUp: none, retire: none }
+  const models = { replace, retire: none }
   return { listening: [], requests: () => [], models } as unknown as RunningServer
 }
 

@@ -58,7 +58,7 @@ describe('the index of open jobs', () => {
     const open = new OpenJobs(index, { ended: (job) => ended.push(job) })
     const job = newJob('a')
     open.add(job)
-    open.withdraw(job)
+    open.withdraw(job, new ServeError('QUEUE_FULL', 'full'))
     expect([index.size, open.size]).toEqual([0, 0])
     await open.drain(60_000)
     job.cancel()

@@ -103,7 +103,7 @@ describe('the end of a job', () => {
   ])('nothing follows the end: %s', (_name, late) => {
     const { job, sink, holder } = runningJob()
     let ends = 0
-    job.ownedBy({ ended: () => (ends += 1) })
+    job.opened({ ended: () => (ends += 1) })
     job.fail(new ServeError('HANDLER_FAILED', 'x'))
     late(job)
     expect(sink.calls).toEqual(['fail HANDLER_FAILED'])

@@ -27,16 +27,16 @@ test('streams are the open jobs whose first item was sent', () => {
   }) as [Job, Job, Job]
   running.started(HOLDER)
   streaming.started(HOLDER)
-  expect([open.size, open.streams]).toEqual([3, 0])
+  expect([open.size, open.progress().streams]).toEqual([3, 0])
   item(streaming, true)
-  expect([open.size, open.streams]).toEqual([3, 1])
+  expect([open.size, open.progress().streams]).toEqual([3, 1])
   item(running, true)
-  expect(open.streams).toBe(2)
+  expect(open.progress().streams).toBe(2)
   item(streaming, false)
   queued.cancel('client left')
-  expect([open.size, open.streams]).toEqual([1, 1])
+  expect([open.size, open.progress().streams]).toEqual([1, 1])
   item(running, false)
-  expect([open.size, open.streams]).toEqual([0, 0])
+  expect([open.size, open.progress().streams]).toEqual([0, 0])
 })
 
 test('who waits for the last job waits no longer than that, and leaves no timer', async () => {

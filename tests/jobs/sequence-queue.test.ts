@@ -290,17 +290,6 @@ describe('ids', () => {
     expect(setup.queue.hasSequence('a')).toBe(true)
   })
 
-  test('a job whose id the server chose can go to another queue, whatever the client said of the start', () => {
-    const job = newJob(undefined, { [HEADERS.start]: 'false', 'SEQ-ID': '' })
-    new Setup({}, 0).queue.add(job)
-    const id = headerValue(job.request.headers, HEADERS.id)!
-    expect(headerValue(job.request.headers, HEADERS.start)).toBe('true')
-    job.leavesQueue()
-    const setup = new Setup()
-    setup.queue.add(job)
-    expect(setup.queue.hasSequence(id)).toBe(true)
-  })
-
   test('what the handler says of the id stands', () => {
     const setup = new Setup()
     expect(setup.answer(setup.add('a'), { 'SEQ-id': 'mine' })).toEqual({ 'SEQ-id': 'mine' })

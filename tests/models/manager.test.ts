@@ -447,47 +447,24 @@ describe('loading a model again', () => {
     ])
   })
 
-  describe('requests that wait for a first one that is called off', () => {
-    /** A first load that does not end, which one request waits for, and that is then called off. */
-    async function calledOff() {
-      const rig = new Rig()
-      const callOff = new AbortController()
-      const started = heldBack()
-      rig.shape = (pool) => {
-        pool.onScale = () =>
-          new Promise((_, reject) => {
-            pool.onStop = () => Promise.resolve(reject(new ServeError('WORKER_START_FAILED', 'stopped')))
-            started.open()
-          })
-      }
-      const replaced = rig.manager.replace({ url: 'a', synchronous: true }, true, callOff.signal)
-      await started.opened
-      const before = rig.submit('a', 'before').sink
-      callOff.abort()
-      expect(await errorOf(replaced)).toBe('WORKER_START_FAILED')
-      const after = rig.submit('a', 'after').sink
-      rig.shape = () => undefined
-      return { rig, before, after }
+  test('requests that wait for a first one that is called off fail with it', async () => {
+    const rig = new Rig()
+    const callOff = new AbortController()
+    const started = heldBack()
+    rig.shape = (pool) => {
+      pool.onScale = () =>
+        new Promise((_, reject) => {
+          pool.onStop = () => Promise.resolve(reject(new ServeError('WORKER_START_FAILED', 'stopped')))
+          started.open()
+        })
     }
-
-    test('get the next one, in their order', async () => {
-      const { rig, before, after } = await calledOff()
-      await rig.manager.replace({ url: 'a', synchronous: true }, true)
-      const [old, next] = rig.pools
-      next!.take()
-      expect(next!.jobs().map(({ request }) => request.requestId)).toEqual(['before', 'after'])
-      expect(rig.manager.registered()).toEqual([next!.model])
-      expect([before.calls, after.calls]).toEqual([[], []])
-      expect([old!.model.open, next!.model.open, rig.unpacked().length]).toEqual([0, 2, 1])
-    })
-
-    test('fail when nothing follows', async () => {
-      const { rig, before, after } = await calledOff()
-      await rig.manager.giveUp('a')
-      const failed = ['fail NO_WORKER Model "a" could not be loaded']
-      expect([before.calls, after.calls]).toEqual([failed, failed])
-      expect([rig.manager.registered(), rig.unpacked()]).toEqual([[], []])
-    })
+    const replaced = rig.manager.replace({ url: 'a', synchronous: true }, true, callOff.signal)
+    await started.opened
+    const { sink } = rig.submit('a', 'waits')
+    callOff.abort()
+    expect(await errorOf(replaced)).toBe('WORKER_START_FAILED')
+    expect(sink.calls).toEqual(['fail NO_WORKER Model "a" could not be loaded'])
+    expect([rig.manager.registered(), rig.unpacked()]).toEqual([[], []])
   })
 
   test('the old one stays when the new one does not load', async () => {

@@ -20,7 +20,7 @@ async function entry({ wanted, ready = 0, healthy = 0, failure }: Workers) {
     ...{ failed: () => [], forget: () => Promise.resolve(false) },
   }
   const repository = new Repository(
-    { ...host, whenLoaded: nothing, giveUp: nothing, retire: nothing },
+    { ...host, whenLoaded: nothing, retire: nothing },
     {
       modelStore: undefined,
       maxArchiveFiles: 1,

@@ -65,7 +65,6 @@ beforeEach(() => {
       done.push(['retire', version])
       return Promise.resolve()
     },
-    giveUp: () => Promise.resolve(),
     failed: () => [],
     forget: () => Promise.resolve(false),
   }

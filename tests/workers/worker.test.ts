@@ -307,7 +307,7 @@ describe('the death of a worker', () => {
     const rig = await Rig.ready()
     const { job, sink } = rig.run('a')
     const order: string[] = []
-    job.ownedBy({ ended: () => order.push(`ended, lost: ${rig.lost.length}`) })
+    job.opened({ ended: () => order.push(`ended, lost: ${rig.lost.length}`) })
     await rig.group.dies({ stderr: ['last words'] })
     expect(sink.calls).toEqual(['fail WORKER_LOST Worker died.'])
     expect(order).toEqual(['ended, lost: 1'])

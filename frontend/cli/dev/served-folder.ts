@@ -77,7 +77,6 @@ export class ServedFolder {
   async remove(): Promise<void> {
     this.#calledOff.abort()
     await this.#last
-    await this.#host.models.giveUp(this.#folder)
     if (this.#model === undefined) return
     await this.#host.models.retire(this.#model)
     this.#say('its handler or its folder is gone, and the model with it')
@@ -104,7 +103,6 @@ export class ServedFolder {
       else this.#say(`the new code serves, after ${ms} ms`)
     } catch (thrown) {
       if (signal.aborted) return // another load follows, or remove()
-      await this.#host.models.giveUp(this.#folder)
       this.#sources = undefined
       this.#tellFailure(ServeError.from(thrown))
     } finally {

@@ -3,7 +3,7 @@ import type { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../auth/authorizer.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { RateLimiter } from '../../auth/rate-limiter.ts'
-import type { RequestOperations } from '../../jobs/open-jobs.ts'
+import type { JobIndex } from '../../jobs/open-jobs.ts'
 import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { Refusals } from '../../observe/metrics/refusals.ts'
@@ -21,7 +21,7 @@ import { PageCheck, type PageSettings } from './page-check.ts'
 /** What the REST listeners need of the server. */
 export interface RestDeps extends Operations {
   authorizer: Authorizer
-  requests: RequestOperations
+  requests: Pick<JobIndex, 'cancel'>
   events: EventOperations
   /** The effective configuration, without secrets. */
   configuration: () => readonly ShownSetting[]
