@@ -1,7 +1,6 @@
 import { type ErrorCode, ServeError } from '../../common/errors.ts'
 import type { InputPart } from '../../common/handler-methods.ts'
-import type { Distribution } from '../observe/metrics/distribution.ts'
-import type { Outcome } from '../observe/metrics/tally.ts'
+import type { Distribution, Outcome } from '../observe/metrics/tally.ts'
 import type { JobSpan } from '../observe/traces/tracing.ts'
 import type { InputBudget } from './open-jobs.ts'
 import type { JobRequest } from './job-request.ts'

@@ -8,7 +8,7 @@ import { Job } from '../jobs/job.ts'
 import { modelFailed, noWorker } from './model-errors.ts'
 import type { ReplySink } from '../jobs/reply-sink.ts'
 import type { Histogram, LoadingModel, ModelOverview, WorkerOverview } from '../../common/server-events.ts'
-import type { Distribution } from '../observe/metrics/distribution.ts'
+import type { Distribution } from '../observe/metrics/tally.ts'
 
 /** `customized` asks each handler for its metadata. GPUs are queried only if a model runs on one. */
 export async function describeModels(

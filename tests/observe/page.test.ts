@@ -1,13 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { Distribution } from '../../frontend/observe/metrics/distribution.ts'
-import { Families } from '../../frontend/observe/metrics/families.ts'
-import {
-  distributionSamples,
-  labelText,
-  renderPage,
-  type PageFamily,
-} from '../../frontend/observe/metrics/page.ts'
+import { Distribution } from '../../frontend/observe/metrics/tally.ts'
+import { Families, renderPage, type PageFamily } from '../../frontend/observe/metrics/page.ts'
+import { distributionSamples, labelText } from '../../frontend/observe/metrics/series.ts'
 import { Exposition } from '../support/exposition.ts'
 
 function family(name: string, samples: PageFamily['samples'] = () => []): PageFamily {

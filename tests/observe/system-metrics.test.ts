@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { measureAccelerators } from '../../frontend/observe/metrics/accelerators.ts'
-import { cpuUtilization, disk, memory } from '../../frontend/observe/metrics/machine.ts'
+import { cpuUtilization, disk, memory } from '../../frontend/observe/metrics/system-metrics.ts'
 import { tempDir } from '../support/temp.ts'
 
 test('memory and disk add up', async () => {

@@ -11,8 +11,8 @@ import {
 import { commonError } from '../../frontend/edge/grpc/call-error.ts'
 import { AccessLog } from '../../frontend/observe/logs/access-log.ts'
 import { formatLogLine } from '../../frontend/observe/logs/log-line.ts'
-import { MetricLines } from '../../frontend/observe/metrics/metric-lines.ts'
-import { labelText, renderPage } from '../../frontend/observe/metrics/page.ts'
+import { renderPage } from '../../frontend/observe/metrics/page.ts'
+import { labelText, MetricLog, Series } from '../../frontend/observe/metrics/series.ts'
 
 const FORGED = 'a\nb\rc\u2028d\u0085e\u001b[2Jf'
 /** What readers of logs take for the end of a line, and what a terminal obeys. */
@@ -34,11 +34,11 @@ describe('nothing that a client or a handler says begins a line of its own', () 
   test.each(['name', 'unit', 'dimension', 'value', 'host', 'request id'])('in a metric log: %s', (where) => {
     const at = (place: string): string => (place === where ? FORGED : 'x')
     const [line] = linesOf((writer) => {
-      const lines = new MetricLines(writer)
-      const dimensions = [at('dimension'), 'Hostname']
-      const series = lines.series(at('name'), at('unit'), 'gauge', dimensions, [at('value'), at('host')])
-      series.record(1, at('request id'))
-      lines.close()
+      const log = new MetricLog(writer)
+      const spec = { name: at('name'), unit: at('unit'), kind: 'gauge' } as const
+      const labels = { names: [at('dimension'), 'Hostname'], values: [at('value'), at('host')] }
+      new Series(spec, labels, log).record(1, at('request id'))
+      log.close()
     })
     expectOneLine(line!)
   })

@@ -1,15 +1,12 @@
 import type { MetricSpec, WantedMetrics } from '../../../protocol/messages.ts'
 import type { LineWriter } from '../logs/log-file.ts'
-import { Families } from './families.ts'
-import { MetricFamily } from './family.ts'
-import { HandlerMetrics } from './handler-metrics.ts'
-import { MetricLines } from './metric-lines.ts'
+import { HandlerMetrics, ServerMetrics } from './declared-metrics.ts'
 import type { MetricsConfig } from './metrics-config.ts'
 import { ModelMetrics } from './model-metrics.ts'
 import { ownFamilies } from './own-families.ts'
-import { PAGE_CONTENT_TYPE, type PageFamily, renderPage } from './page.ts'
+import { Families, PAGE_CONTENT_TYPE, type PageFamily, renderPage } from './page.ts'
 import { Refusals } from './refusals.ts'
-import { ServerMetrics } from './server-metrics.ts'
+import { MetricFamily, MetricLog } from './series.ts'
 
 export type MetricsMode = 'log' | 'prometheus' | 'legacy'
 
@@ -39,6 +36,8 @@ const LEGACY: ReadonlySet<string> = new Set([
  */
 export class Metrics {
   readonly server: ServerMetrics
+  /** Counts one REST response. */
+  readonly response: (status: number) => void
   readonly refusals = new Refusals()
   /** The metrics that workers must send. */
   readonly wanted: WantedMetrics
@@ -49,24 +48,23 @@ export class Metrics {
   #isStopping = false
   readonly #page = new Families()
   readonly #options: MetricsOptions
-  readonly #lines: { server: MetricLines | undefined; handlers: MetricLines | undefined }
+  readonly #logs: { server: MetricLog | undefined; handlers: MetricLog | undefined }
 
   constructor(options: MetricsOptions) {
     const { config, autoDetect, files, mode } = options
     const warn = once(options.warn)
     this.#options = { ...options, warn }
-    const lines = (writer: LineWriter | undefined) =>
-      writer === undefined || mode === 'prometheus' ? undefined : new MetricLines(writer)
-    this.#lines = { server: lines(files.server), handlers: lines(files.handlers) }
+    const log = (writer: LineWriter | undefined) =>
+      writer === undefined || mode === 'prometheus' ? undefined : new MetricLog(writer)
+    this.#logs = { server: log(files.server), handlers: log(files.handlers) }
     this.wanted = { declared: [...config.model], others: autoDetect }
-    this.server = new ServerMetrics(
-      new Map(config.ts.map((spec) => [spec.name, this.#family(spec, this.#lines.server)])),
-      warn,
-    )
+    const families = config.ts.map((spec) => this.#family(spec, this.#logs.server))
+    this.server = new ServerMetrics(families, warn)
+    this.response = this.server.response
     this.#handlers = new HandlerMetrics({
       declared: config.model,
       autoDetect,
-      create: (spec) => this.#family(spec, this.#lines.handlers),
+      create: (spec) => this.#family(spec, this.#logs.handlers),
       remove: (family) => this.#page.remove(family),
       warn,
     })
@@ -76,22 +74,15 @@ export class Metrics {
     }
   }
 
-  /** Counts one REST response. */
-  response(status: number): void {
-    this.server.response(status)
-  }
-
   /** The metrics of one model version. */
   model(name: string, version: string): ModelMetrics {
-    const sinks = { server: this.server, handlers: this.#handlers }
-    const owners = { name: JSON.stringify([name]), version: JSON.stringify([name, version]) }
-    const metrics = new ModelMetrics(name, version, sinks, owners, (gone) => {
+    const metrics = new ModelMetrics(name, version, this.server, this.#handlers, (gone) => {
       this.#models.delete(gone)
-      this.#release(owners.version)
-      this.#release(owners.name)
+      this.#release(gone.owners.version)
+      this.#release(gone.owners.name)
     })
     this.#models.add(metrics)
-    for (const owner of [owners.name, owners.version])
+    for (const owner of Object.values(metrics.owners))
       this.#holders.set(owner, (this.#holders.get(owner) ?? 0) + 1)
     return metrics
   }
@@ -124,15 +115,15 @@ export class Metrics {
 
   /** Writes the values held back from the log files. */
   close(): void {
-    this.#lines.server?.close()
-    this.#lines.handlers?.close()
+    this.#logs.server?.close()
+    this.#logs.handlers?.close()
   }
 
   /** Makes a metric with the destinations of the current mode. */
-  #family(spec: MetricSpec, lines: MetricLines | undefined): MetricFamily {
+  #family(spec: MetricSpec, log: MetricLog | undefined): MetricFamily {
     const { mode, warn } = this.#options
     const legacy = mode === 'legacy' && LEGACY.has(spec.name)
-    const family = new MetricFamily(spec, { lines: legacy ? undefined : lines, warn })
+    const family = new MetricFamily(spec, legacy ? undefined : log, warn)
     if (mode === 'legacy' && !legacy) return family
     const problem = this.#page.add(family, family.labelNames)
     if (problem !== undefined) warn(`Metric ${spec.name} is not on the metrics page: ${problem}`)

@@ -1,7 +1,6 @@
 import type { MetricMessage } from '../../../protocol/messages.ts'
-import type { HandlerMetrics } from './handler-metrics.ts'
-import { labelText } from './page.ts'
-import type { ServerMetrics, VersionSeries } from './server-metrics.ts'
+import type { HandlerMetrics, ServerMetrics, VersionSeries } from './declared-metrics.ts'
+import { labelText } from './series.ts'
 import { Tally, type Outcome } from './tally.ts'
 
 /** What the metrics need of a job. Times are performance.now() milliseconds. */
@@ -43,18 +42,6 @@ export interface ModelState {
   busy?: number
 }
 
-/** Destinations of a model's metrics. */
-export interface MetricSinks {
-  readonly server: ServerMetrics
-  readonly handlers: HandlerMetrics
-}
-
-/** The owners of its series: those of requests without a version go with the last version of the name. */
-export interface MetricOwners {
-  readonly name: string
-  readonly version: string
-}
-
 /** Characters of the reason that is kept of an error. */
 const MAX_REASON = 300
 
@@ -68,8 +55,10 @@ export class ModelMetrics {
   state: (() => ModelState) | undefined
   /** By requested version; undefined: the client named none. */
   readonly #versions = new Map<string | undefined, VersionSeries>()
-  readonly #sinks: MetricSinks
-  readonly #owners: MetricOwners
+  readonly #server: ServerMetrics
+  readonly #handlers: HandlerMetrics
+  /** Owners of its series. The series of requests without a version go with the last version of the name. */
+  readonly owners: { readonly name: string; readonly version: string }
   /** It is unregistered: nothing that comes late makes a series again. */
   #isGone = false
   readonly #remove: (metrics: ModelMetrics) => void
@@ -77,14 +66,15 @@ export class ModelMetrics {
   constructor(
     name: string,
     version: string,
-    sinks: MetricSinks,
-    owners: MetricOwners,
+    server: ServerMetrics,
+    handlers: HandlerMetrics,
     remove: (metrics: ModelMetrics) => void,
   ) {
     this.name = name
-    this.#owners = owners
+    this.owners = { name: JSON.stringify([name]), version: JSON.stringify([name, version]) }
     this.labels = labelText(['model_name', 'model_version'], [name, version])
-    this.#sinks = sinks
+    this.#server = server
+    this.#handlers = handlers
     this.#remove = remove
   }
 
@@ -105,35 +95,40 @@ export class ModelMetrics {
   }
 
   ended(job: CountedJob): void {
+    const { createdAt, firstResponseAt, outcome } = job
     const now = job.endedAt ?? performance.now()
-    const waited = (job.startedAt ?? now) - job.createdAt
+    const waited = (job.startedAt ?? now) - createdAt
     const kind = this.tally.kinds[job.streaming ? 'stream' : 'unary']
-    kind.endings[job.outcome ?? 'finished'] += 1
+    kind.endings[outcome ?? 'finished'] += 1
     this.tally.items += job.items
     this.tally.bytes += job.bytes
     kind.queue.observe(waited / 1000)
-    kind.whole.observe((now - job.createdAt) / 1000)
-    if (job.firstResponseAt !== undefined) {
-      kind.firstResponse.observe((job.firstResponseAt - job.createdAt) / 1000)
-    }
-    if (job.outcome === 'finished') this.#finished(job, now, waited)
-    else if (job.outcome === 'failed' || job.outcome === 'timed_out') this.#failed(job)
+    kind.whole.observe((now - createdAt) / 1000)
+    if (firstResponseAt !== undefined) kind.firstResponse.observe((firstResponseAt - createdAt) / 1000)
+    if (outcome === 'failed' || outcome === 'timed_out') this.#failed(job)
+    if (outcome !== 'finished') return
+    // Only successful requests count, as in TorchServe.
+    this.tally.failedInARow = 0
+    const series = this.#version(job)
+    series?.latency.record(round((now - createdAt) * 1000))
+    series?.queue.record(round(waited * 1000))
+    this.#server.queueTime.record(round(waited))
   }
 
   /** Records how long the frontend took to hand a batch to a worker, in milliseconds. */
   handed(milliseconds: number): void {
-    this.#sinks.server.workerThreadTime.record(round(milliseconds))
+    this.#server.workerThreadTime.record(round(milliseconds))
   }
 
   /** `worker` is `W-9000-echo_1.0`. */
   workerLoaded(worker: string, milliseconds: number): void {
     this.tally.workerStart.observe(milliseconds / 1000)
-    this.#sinks.server.workerLoaded(worker, milliseconds)
+    this.#server.workerLoaded(worker, milliseconds)
   }
 
   /** Removes the series of a worker that has ended for good. */
   workerGone(worker: string): void {
-    this.#sinks.server.release(worker)
+    this.#server.release(worker)
   }
 
   /** A worker can serve the request that came `milliseconds` ago, when there was none. */
@@ -156,21 +151,9 @@ export class ModelMetrics {
     this.tally.discardedResponses += 1
   }
 
-  /** Records a metric from a handler. `ModelName` is this model, or a handler could change another one's. */
+  /** Records a metric from a handler. */
   reported(message: MetricMessage): void {
-    if (this.#isGone) return
-    const { dimensions } = message
-    const own = Object.hasOwn(dimensions, 'ModelName') ? { ...dimensions, ModelName: this.name } : dimensions
-    this.#sinks.handlers.record({ ...message, dimensions: own }, this.#owners.version)
-  }
-
-  /** Only successful requests count, as in TorchServe. */
-  #finished(job: CountedJob, now: number, waited: number): void {
-    this.tally.failedInARow = 0
-    const series = this.#version(job)
-    series?.latency.record(round((now - job.createdAt) * 1000))
-    series?.queue.record(round(waited * 1000))
-    this.#sinks.server.queueTime.record(round(waited))
+    if (!this.#isGone) this.#handlers.record(message, this.name, this.owners.version)
   }
 
   #failed({
@@ -188,8 +171,8 @@ export class ModelMetrics {
   #version({ request: { modelVersion: asked } }: CountedJob): VersionSeries | undefined {
     let series = this.#versions.get(asked)
     if (series === undefined && !this.#isGone) {
-      const owner = asked === undefined ? this.#owners.name : this.#owners.version
-      series = this.#sinks.server.version(this.name, asked ?? 'default', owner)
+      const owner = asked === undefined ? this.owners.name : this.owners.version
+      series = this.#server.version(this.name, asked ?? 'default', owner)
       this.#versions.set(asked, series)
     }
     return series

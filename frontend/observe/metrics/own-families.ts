@@ -1,9 +1,9 @@
 import type { MetricKind } from '../../../protocol/messages.ts'
-import type { Distribution } from './distribution.ts'
 import type { ModelMetrics, ModelState } from './model-metrics.ts'
-import { distributionSamples, labelText, type PageFamily, type Sample } from './page.ts'
+import type { PageFamily } from './page.ts'
 import type { Refusals } from './refusals.ts'
-import type { KindTally, Outcome, RequestKind, Tally } from './tally.ts'
+import { distributionSamples, labelText, type Sample } from './series.ts'
+import type { Distribution, KindTally, Outcome, RequestKind, Tally } from './tally.ts'
 
 /** Adds a value to the sample with the same labels: see `labelText`. */
 type Add<Value> = (labels: string, value: Value) => void

@@ -1,14 +1,5 @@
 import type { MetricKind } from '../../../protocol/messages.ts'
-import { setOwn } from '../../../common/json.ts'
-import type { Distribution } from './distribution.ts'
-
-/** One line of the page. */
-export interface Sample {
-  name: string
-  /** See `labelText`. */
-  labels: string
-  value: number
-}
+import { number, type Sample } from './series.ts'
 
 /** One metric with all its label sets. */
 export interface PageFamily {
@@ -51,56 +42,6 @@ export function renderPage(families: Iterable<PageFamily>, names: readonly strin
   return Buffer.concat(blocks)
 }
 
-/** `a="1",b="2",` */
-export function labelText(names: readonly string[], values: readonly string[]): string {
-  return names.map((name, index) => `${name}="${escapeLabel(values[index] ?? '')}",`).join('')
-}
-
-/** The inverse of `labelText`. */
-export function splitLabels(text: string): Record<string, string> {
-  const labels: Record<string, string> = {}
-  for (const [, name, value] of text.matchAll(/([^=,]+)="((?:[^"\\]|\\.)*)",/gs)) {
-    const plain = value!.replace(/\\(.)/gs, (_, letter: string) => (letter === 'n' ? '\n' : letter))
-    setOwn(labels, name!, plain)
-  }
-  return labels
-}
-
-/** Samples of a histogram: cumulative buckets, sum and count. */
-export function* distributionSamples(
-  name: string,
-  labels: string,
-  { bounds, counts, sum }: Distribution,
-): Iterable<Sample> {
-  const bucketName = `${name}_bucket`
-  const limits = limitsOf(bounds)
-  let total = 0
-  for (let bucket = 0; bucket < counts.length; bucket += 1) {
-    total += counts[bucket]!
-    yield { name: bucketName, labels: labels + limits[bucket]!, value: total }
-  }
-  yield { name: `${name}_count`, labels, value: total }
-  yield { name: `${name}_sum`, labels, value: sum }
-}
-
-/** The label `le` of each bucket, by the bounds: a page has thousands of histograms with the same ones. */
-const LIMITS = new WeakMap<readonly number[], string[]>()
-
-function limitsOf(bounds: readonly number[]): string[] {
-  const known = LIMITS.get(bounds)
-  if (known !== undefined) return known
-  const limits = [...bounds, Infinity].map((bound) => labelText(['le'], [number(bound)]))
-  LIMITS.set(bounds, limits)
-  return limits
-}
-
-/** A number as Java writes doubles, but with an exponent only where one is needed. */
-export function number(value: number): string {
-  if (Number.isInteger(value)) return Math.abs(value) < 1e21 ? `${value}.0` : String(value)
-  if (Number.isFinite(value)) return String(value)
-  return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf'
-}
-
 function head({ name, help, kind }: PageFamily): string {
   return `# HELP ${name} ${help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')}\n# TYPE ${name} ${kind}\n`
 }
@@ -109,6 +50,40 @@ function line({ name, labels, value }: Sample): string {
   return `${name}${labels === '' ? '' : `{${labels}}`} ${number(value)}\n`
 }
 
-function escapeLabel(value: string): string {
-  return value.replace(/[\\"\n]/g, (letter) => (letter === '\n' ? '\\n' : `\\${letter}`))
+const METRIC_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/
+const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/
+
+/** Metrics of the page, in order. Sample names must be unique, or Prometheus rejects the page. */
+export class Families implements Iterable<PageFamily> {
+  readonly #families = new Set<PageFamily>()
+  readonly #taken = new Set<string>()
+
+  /** Adds a metric to the page. Returns the reason if that is impossible. */
+  add(family: PageFamily, labelNames: readonly string[] = []): string | undefined {
+    if (!METRIC_NAME.test(family.name)) return 'its name is not valid in Prometheus'
+    const label = labelNames.find((each) => !LABEL_NAME.test(each) || isOwn(family.kind, each))
+    if (label !== undefined) return `its label ${label} is not valid in Prometheus`
+    const names = sampleNames(family)
+    if (names.some((name) => this.#taken.has(name))) return 'another metric has this name'
+    for (const name of names) this.#taken.add(name)
+    this.#families.add(family)
+    return undefined
+  }
+
+  remove(family: PageFamily): void {
+    if (!this.#families.delete(family)) return
+    for (const name of sampleNames(family)) this.#taken.delete(name)
+  }
+
+  [Symbol.iterator](): Iterator<PageFamily> {
+    return this.#families[Symbol.iterator]()
+  }
+}
+
+function isOwn(kind: MetricKind, label: string): boolean {
+  return kind === 'histogram' && label === 'le'
+}
+
+function sampleNames({ name, kind }: PageFamily): string[] {
+  return kind === 'histogram' ? [name, `${name}_bucket`, `${name}_count`, `${name}_sum`] : [name]
 }

@@ -9,7 +9,8 @@ import {
   type MetricData,
   type MetricProducer,
 } from '@opentelemetry/sdk-metrics'
-import { type PageFamily, type Sample, splitLabels } from '../metrics/page.ts'
+import type { PageFamily } from '../metrics/page.ts'
+import { type Sample, splitLabels } from '../metrics/series.ts'
 import { SCOPE } from './resource.ts'
 
 type Histogram = Extract<
