@@ -11,12 +11,7 @@ import { noTextKeys } from './tools/lint/no-text-keys.mjs'
  */
 const rooms = {
   './common': [],
-  './console': [
-    './common/server-events.ts',
-    './common/curl-lines.ts',
-    './common/openapi.ts',
-    './console/format.ts',
-  ],
+  './console': ['./common/server-events.ts', './common/curl-lines.ts'],
   './protocol': ['./common'],
   './backend-worker': ['./common', './protocol', './handlers/openai-provider/handler.ts'],
   './handlers': ['./common', './backend-worker'],

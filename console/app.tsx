@@ -1,7 +1,6 @@
 import { Component, type ComponentChildren, type JSX } from 'preact'
 import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
 import { Api } from './api.ts'
-import { ApiView } from './api-view.tsx'
 import { ConfigurationView } from './configuration-view.tsx'
 import { timeOfDay } from './format.ts'
 import { problemsOf, watchedModels } from './health.ts'
@@ -33,7 +32,6 @@ const VIEWS: readonly [View, ...View[]] = [
   { path: 'playground', title: 'Playground', show: PlaygroundView },
   { path: 'log', title: 'Log', show: LogView },
   { path: 'configuration', title: 'Configuration', show: ConfigurationView },
-  { path: 'api', title: 'API', show: ApiView },
 ]
 
 /** One user at the page: it lasts until the user signs out, over keys that expire. */

@@ -3,12 +3,6 @@ import type { Exchange } from '../edge/http/exchange.ts'
 import type { RestDialect } from './rest-dialect.ts'
 
 const PREFIX = ['console', 'play'] as const
-const DESCRIPTION = [...PREFIX, 'api-description'] as const
-
-/** Whether it asks for the description of the inference API, which the site of the listener answers. */
-export function asksPlayedDescription({ target: { segments } }: Exchange): boolean {
-  return segments.length === DESCRIPTION.length && begins(segments, DESCRIPTION)
-}
 
 /**
  * The inference API below /console/play on a listener that manages: the console's page may ask only the
@@ -18,24 +12,19 @@ export function asksPlayedDescription({ target: { segments } }: Exchange): boole
 export function playground(dialects: readonly RestDialect[]): RestDialect {
   return {
     handle(exchange) {
-      if (!begins(exchange.target.segments, PREFIX) || asksPlayedDescription(exchange)) return false
+      const { segments } = exchange.target
+      if (!PREFIX.every((segment, index) => segments[index] === segment)) return false
       exchange.enter(PREFIX.length)
       if (dialects.some((dialect) => dialect.handle(exchange))) return true
       exchange.admit('inference')
       throw new ServeError('ROUTE_NOT_FOUND', notThere(exchange))
     },
-    paths: () => [
-      { method: '*', path: `/${DESCRIPTION.join('/')}`, token: undefined },
-      ...dialects
+    paths: () =>
+      dialects
         .flatMap((dialect) => dialect.paths())
         .filter(({ token }) => token !== undefined)
         .map(({ method, path, token }) => ({ method, path: `/${PREFIX.join('/')}${path}`, token })),
-    ],
   }
-}
-
-function begins(segments: readonly string[], first: readonly string[]): boolean {
-  return first.every((segment, index) => segments[index] === segment)
 }
 
 function notThere({ target }: Exchange): string {

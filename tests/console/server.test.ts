@@ -96,7 +96,7 @@ test('the playground says that the management key is not for inference', async (
   await page.getByRole('status').getByText('Status 200, ended').waitFor()
 })
 
-const VIEWS = ['', 'requests', 'playground', 'log', 'configuration', 'api']
+const VIEWS = ['', 'requests', 'playground', 'log', 'configuration']
 
 test.each(VIEWS)(
   'the Tab key reaches everything that can be used, and shows where it is: #%s',
@@ -105,7 +105,6 @@ test.each(VIEWS)(
     await page.getByRole('status').getByText('live').waitFor()
     // Pages that ask the server first have more than their search once it has answered.
     if (view === 'configuration') await page.getByText('job_queue_size').first().waitFor()
-    if (view === 'api') await page.getByText('/predictions/{model_name}').first().waitFor()
     const missing = await page.evaluate<number>(`globalThis.wanted = new Set([...document.querySelectorAll(
     'a[href], button, input, select, textarea, summary, [tabindex="0"]')]
     .filter((each) => !each.disabled && each.checkVisibility())); wanted.size`)

@@ -2,7 +2,6 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import type { OpenApi } from '../../common/openapi.ts'
 import type {
   LogEntry,
   ModelOverview,
@@ -27,8 +26,6 @@ export class Watched {
   readonly calls: string[] = []
   /** Wanted in `authorization`; undefined: none. */
   token: string | undefined
-  /** The API description of the port, and of the inference port. */
-  described: OpenApi | undefined
   readonly #server: Server
   readonly #viewers = new Set<ServerResponse>()
 
@@ -72,10 +69,7 @@ export class Watched {
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
     const { pathname } = new URL(request.url!, 'http://any')
-    if (pathname.endsWith('/api-description')) {
-      response.writeHead(200, { 'content-type': 'application/json' })
-      response.end(JSON.stringify(this.described))
-    } else if (pathname.startsWith('/console/play/')) {
+    if (pathname.startsWith('/console/play/')) {
       response.writeHead(404, { 'content-type': 'application/json' }).end('{}')
     } else if (pathname === '/console' || pathname.startsWith('/console/')) {
       const file = pathname.slice('/console/'.length) || 'index.html'

@@ -67,7 +67,6 @@ describe('on a server without tokens', () => {
       },
     ],
     ['an unknown path of OpenAI', '/v1/nothing', { method: 'GET' }],
-    ['the description of the API', '/api-description', { method: 'GET' }],
     ['percent signs', '/predictions/echo%2F1.0', { body: 'x' }],
   ]
 

@@ -120,7 +120,6 @@ const OPEN_PATHS = [
   '/',
   '/api-description',
   '/console',
-  '/console/play/api-description',
   '/console/play/health',
   '/health',
   '/metrics',

@@ -84,11 +84,6 @@ async function take(pages: Themed[]): Promise<void> {
     await page.getByRole('button', { name: 'Send', exact: true }).click()
     await page.getByRole('region', { name: 'Pieces' }).locator('tbody tr').nth(19).waitFor()
   })
-  await pictures(pages, 'api', 720, async (page) => {
-    await page.getByRole('link', { name: 'API', exact: true }).click()
-    await page.getByLabel('Search').fill('models')
-    await page.locator('summary', { hasText: 'Registers a model.' }).click()
-  })
 }
 
 /** @param height of the picture, in pixels */

@@ -3,7 +3,6 @@ import type Koa from 'koa'
 import type { Exchange } from '../../edge/http/exchange.ts'
 import { servesInference, servesManagement } from '../../edge/http/listener-kind.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
-import { asksPlayedDescription } from '../playground.ts'
 import type { RestDialect } from '../rest-dialect.ts'
 import { wantsPage, WELCOME_HEADERS, welcomePage } from '../welcome-page.ts'
 import { listenerDescription } from './api-description/documents.ts'
@@ -33,7 +32,7 @@ export function createSite(state: RestState, dialects: readonly RestDialect[]): 
   const paths = dialects.flatMap((dialect) => dialect.paths())
   const hasConsole = state.settings.enableConsole && servesManagement(state.listener)
   koa.use(apiDescription(listenerDescription(state.listener, servesInference(state.listener) ? paths : [])))
-  if (hasConsole) koa.use(playedDescription(listenerDescription('inference', paths))).use(consolePages())
+  if (hasConsole) koa.use(consolePages())
   if (state.listener === 'metrics') {
     if (state.settings.metricsRequireToken) koa.use(authorization('metrics'))
     koa.use(metricsRouter(state).routes())
@@ -72,26 +71,11 @@ function apiDescription(document: string): Koa.Middleware {
       return undefined
     }
     if (!isDescription && ctx.method !== 'OPTIONS') throw methodNotAllowed()
-    answerDocument(ctx, document)
+    ctx.status = 200
+    ctx.set('content-type', 'application/json')
+    ctx.body = document
     return undefined
   }
-}
-
-/** The inference port's description, which the page of the console cannot ask for there. */
-function playedDescription(document: string): Koa.Middleware {
-  return (ctx, next) => {
-    const exchange = exchangeOf(ctx)
-    if (!asksPlayedDescription(exchange)) return next()
-    exchange.admit(undefined)
-    answerDocument(ctx, document)
-    return undefined
-  }
-}
-
-function answerDocument(ctx: Koa.Context, document: string): void {
-  ctx.status = 200
-  ctx.set('content-type', 'application/json')
-  ctx.body = document
 }
 
 function metricsRouter({ metrics }: RestState): Router {
