@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runHandler } from 'torchserve-ts/testing'
-import Words from './handler.ts'
+import { handle } from './handler.ts'
 
-test('says the words one by one', async () => {
-  const { responses } = await runHandler(Words, ['one two three'])
+test('streams the words one by one', async () => {
+  const { responses } = await runHandler(handle, ['one two three'])
   assert.deepEqual(responses[0]!.items, ['one\n', 'two\n', 'three\n'])
 })

@@ -67,5 +67,4 @@ export const NOT_LOADED: readonly (readonly [words: string, reason: string])[] =
     "from '@opentelemetry/api'",
     'needs a package that a handler brings; tests/e2e/tracing.test.ts has the header',
   ],
-  ["from './handler.ts'\n\ntest('says the words", 'the same as examples/my-first-handler/handler.test.ts'],
 ]
