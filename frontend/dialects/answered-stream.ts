@@ -1,5 +1,6 @@
 import type { DuplexCall, MessageUser } from '../edge/grpc/stream-call.ts'
-import type { AbandonReason, Job } from '../jobs/job.ts'
+import type { Job } from '../jobs/job.ts'
+import type { AbandonReason } from '../jobs/scheduler.ts'
 
 /** Requests of one call that may be open at the same time; the next is read when one has been answered. */
 const MAX_OPEN = 64

@@ -125,10 +125,6 @@ export class JobQueue implements Scheduler, BatchOwner {
     this.hand()
   }
 
-  workerLost(): void {
-    // Any worker can take these jobs.
-  }
-
   /** The next batch, oldest job first; empty if none is ready. */
   take(): Job[] {
     return this.#remove(this.#batches.take(this.#jobs, this.#jobs.size))
@@ -138,10 +134,6 @@ export class JobQueue implements Scheduler, BatchOwner {
   abandon(job: Job): void {
     this.#jobs.delete(job)
     this.#atWorkers.delete(job)
-  }
-
-  drained(): void {
-    // A waiting job sends nothing, so there is nothing to resume.
   }
 
   jobs(): Iterable<Job> {

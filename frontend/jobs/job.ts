@@ -1,36 +1,12 @@
 import { type ErrorCode, ServeError } from '../../common/errors.ts'
 import type { InputPart } from '../../common/handler-methods.ts'
-import type { Distribution, Outcome } from '../observe/metrics/tally.ts'
+import type { Outcome } from '../observe/metrics/tally.ts'
 import type { JobSpan } from '../observe/traces/tracing.ts'
-import type { InputBudget } from './open-jobs.ts'
+import type { InputBudget, JobOwner } from './open-jobs.ts'
 import type { JobRequest } from './job-request.ts'
+import type { AbandonReason, JobHolder } from './scheduler.ts'
 import type { JobResponse, ReplySink } from './reply-sink.ts'
 import type { JobLimits, Limited, TimeLimit } from './time-limit.ts'
-
-/** Why a job with running work was given up. */
-export type AbandonReason = 'client left' | 'deadline' | 'timeout' | 'shutdown' | 'failed' | 'operator'
-
-/** The model version or workflow that a job is for. */
-export interface JobOwner {
-  /** Absent: a workflow. */
-  readonly version?: string
-  /** Whether a request may be repeated after it has begun. Default false. */
-  readonly idempotent?: boolean
-  /** Records the gaps between items, in seconds. */
-  readonly gaps?: Distribution
-  /** Begins the span of a job; absent: tracing is off. */
-  readonly trace?: ((job: Job) => JobSpan) | undefined
-  /** Called once, when the job ends. */
-  ended(job: Job): void
-}
-
-/** The current holder of a job: first the queue, then a worker. */
-export interface JobHolder {
-  /** The job has ended but its work has not: the holder drops or stops it. */
-  abandon(job: Job, reason: AbandonReason): void
-  /** The client's connection has room again, after `respond` returned false. */
-  drained(job: Job): void
-}
 
 /** Response header with the version that weights chose for the request. */
 export const VERSION_HEADER = 'x-model-version'
@@ -44,7 +20,7 @@ const OUTCOME_OF: Partial<Record<ErrorCode, Outcome>> = {
   CLIENT_STALLED: 'client_stalled',
 }
 
-export type JobState = 'created' | 'queued' | 'assigned' | 'streaming' | 'ended'
+type JobState = 'created' | 'queued' | 'assigned' | 'streaming' | 'ended'
 
 /** The states that may follow each state. */
 const NEXT: Readonly<Record<JobState, readonly JobState[]>> = {
@@ -54,8 +30,6 @@ const NEXT: Readonly<Record<JobState, readonly JobState[]>> = {
   streaming: ['ended'],
   ended: [],
 }
-
-const NO_HOLDER: JobHolder = { abandon: () => undefined, drained: () => undefined }
 
 /**
  * One request on its way from the queue to a worker, with its responses back to the client's sink. It guards
@@ -82,6 +56,8 @@ export class Job implements Limited {
   lastGap: number | undefined
   /** Whether the client's connection is full, so that the handler is held back. */
   isHeldBack = false
+  /** performance.now() when the worker last responded, or got the job. */
+  lastSign = 0
   readonly #sink: ReplySink
   #owner: JobOwner | undefined
   #span: JobSpan | undefined
@@ -91,21 +67,16 @@ export class Job implements Limited {
   /** The version that weights chose. */
   #servedBy: string | undefined
   #state: JobState = 'created'
-  #holder = NO_HOLDER
+  #holder: JobHolder | undefined
   #limits: JobLimits | undefined
   /** The limit of its state; the one of the whole request runs beside it. */
   #limit: TimeLimit | undefined
   /** When the stream last advanced: an item arrived, or the client read some. */
   #lastProgress = 0
-  #lastResponse = 0
 
   constructor(request: JobRequest, sink: ReplySink) {
     this.request = request
     this.#sink = sink
-  }
-
-  get state(): JobState {
-    return this.#state
   }
 
   /** The model version that has it; undefined: a workflow, or none yet. */
@@ -115,14 +86,6 @@ export class Job implements Limited {
 
   get ended(): boolean {
     return this.#state === 'ended'
-  }
-
-  /**
-   * performance.now() of the worker's last sign of life while the client could read: its last response, or
-   * when it got the job.
-   */
-  get lastSign(): number {
-    return this.firstResponseAt === undefined ? (this.startedAt ?? this.createdAt) : this.#lastResponse
   }
 
   /** Weights chose this version: the client is told. */
@@ -181,7 +144,7 @@ export class Job implements Limited {
     this.request.parts = NO_PARTS
     this.#release()
     this.#holder = holder
-    this.startedAt = now
+    this.startedAt = this.lastSign = now
     this.#beginLimit(this.#limits?.firstResponse)
   }
 
@@ -225,10 +188,10 @@ export class Job implements Limited {
 
   #count(bytes: number, now: number): void {
     if (this.items > 0) {
-      this.lastGap = now - this.#lastResponse
+      this.lastGap = now - this.lastSign
       this.#owner?.gaps?.observe(this.lastGap / 1000)
     }
-    this.#lastResponse = this.#lastProgress = now
+    this.lastSign = this.#lastProgress = now
     this.items += 1
     this.bytes += bytes
   }
@@ -263,7 +226,7 @@ export class Job implements Limited {
   item(chunk: Uint8Array, from: number, to: number, arrivedAt = performance.now()): boolean {
     if (this.ended) return true
     // The first item read the clock itself, after its chunk had arrived.
-    this.#count(to - from, Math.max(arrivedAt, this.#lastResponse))
+    this.#count(to - from, Math.max(arrivedAt, this.lastSign))
     try {
       return this.#write(chunk, from, to)
     } catch (thrown) {
@@ -305,14 +268,14 @@ export class Job implements Limited {
   cancel(reason: AbandonReason = 'client left'): void {
     if (this.ended) return
     this.#end(reason === 'deadline' || reason === 'timeout' ? 'timed_out' : 'cancelled')
-    this.#holder.abandon(this, reason)
+    this.#holder?.abandon(this, reason)
   }
 
   /** The job cannot continue: the client gets the error, and the work is stopped. */
   abort(error: ServeError, reason: AbandonReason): void {
     if (this.ended) return
     this.fail(error)
-    this.#holder.abandon(this, reason)
+    this.#holder?.abandon(this, reason)
   }
 
   /** The client's connection has room again. */
@@ -320,7 +283,7 @@ export class Job implements Limited {
     if (this.ended) return
     this.isHeldBack = false
     this.#lastProgress = performance.now()
-    this.#holder.drained(this)
+    this.#holder?.drained?.(this)
   }
 
   /** The limit takes the place of the one that runs. */
@@ -344,7 +307,7 @@ export class Job implements Limited {
       `Timed out after ${ms / 1000} s: ${stall ?? what} (${key})`,
     )
     this.#fail(error, stall === undefined ? 'timed_out' : 'client_stalled')
-    this.#holder.abandon(this, 'timeout')
+    this.#holder?.abandon(this, 'timeout')
     this.#refuse(error)
   }
 

@@ -128,6 +128,8 @@ export class Sequence {
   ahead: Job | undefined
   idleTimer: NodeJS.Timeout | undefined
   lifeTimer: NodeJS.Timeout | undefined
+  /** Lost with its worker: when it would have ended by itself, by performance.now(). */
+  lostUntil = 0
 
   constructor(id: string, owner: string | undefined) {
     this.id = id

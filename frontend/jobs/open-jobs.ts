@@ -1,9 +1,25 @@
 import { ServeError } from '../../common/errors.ts'
 import { PassingMap, PassingSet } from '../../common/maps.ts'
 import { startTimer } from '../../common/timer.ts'
-import type { Job, JobOwner } from './job.ts'
+import type { Distribution } from '../observe/metrics/tally.ts'
+import type { JobSpan } from '../observe/traces/tracing.ts'
+import type { Job } from './job.ts'
 import { memoryBytes } from '../../common/processors.ts'
 import { inputBytes } from './job-request.ts'
+
+/** The model version or workflow that a job is for. */
+export interface JobOwner {
+  /** Absent: a workflow. */
+  readonly version?: string
+  /** Whether a request may be repeated after it has begun. Default false. */
+  readonly idempotent?: boolean
+  /** Records the gaps between items, in seconds. */
+  readonly gaps?: Distribution
+  /** Begins the span of a job; absent: tracing is off. */
+  readonly trace?: ((job: Job) => JobSpan) | undefined
+  /** Called once, when the job ends. */
+  ended(job: Job): void
+}
 
 const SHUTTING_DOWN = new ServeError('SHUTTING_DOWN', 'The server is shutting down')
 

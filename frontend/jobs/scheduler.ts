@@ -1,8 +1,19 @@
 import type { ServeError } from '../../common/errors.ts'
-import type { Job, JobHolder } from './job.ts'
+import type { Job } from './job.ts'
 import type { ReplyHead } from './reply-sink.ts'
 import { startTimer } from '../../common/timer.ts'
 import { BatchBytes } from './job-request.ts'
+
+/** Why a job with running work was given up. */
+export type AbandonReason = 'client left' | 'deadline' | 'timeout' | 'shutdown' | 'failed' | 'operator'
+
+/** The current holder of a job: first the queue, then a worker. */
+export interface JobHolder {
+  /** The job has ended but its work has not: the holder drops or stops it. */
+  abandon(job: Job, reason: AbandonReason): void
+  /** The client's connection has room again, after `respond` returned false. */
+  drained?(job: Job): void
+}
 
 /** A worker, as schedulers see it. */
 export interface JobRunner {
@@ -64,8 +75,11 @@ export interface Scheduler extends JobHolder {
   serve(workers: readonly JobRunner[]): void
   /** A worker has a free slot. */
   hand(): void
-  /** The worker is gone or leaving, and the state in it is lost. It may return as a new one. */
-  workerLost(worker: JobRunner, error: ServeError): void
+  /**
+   * The worker is gone or leaving, and the state in it is lost. It may return as a new one. Absent: workers
+   * keep no state.
+   */
+  workerLost?(worker: JobRunner, error: ServeError): void
   /** The waiting jobs. */
   jobs(): Iterable<Job>
   /** Ends every waiting job. */

@@ -1,4 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
+import { remember } from '../../common/maps.ts'
 import { startTimer } from '../../common/timer.ts'
 import {
   type Backlog,
@@ -13,7 +14,6 @@ import type { Job } from './job.ts'
 import { type JobLimits, jobLimits, type JobTimeouts } from './time-limit.ts'
 import { JobQueue } from './job-queue.ts'
 import { Lanes, Sequence } from './lanes.ts'
-import { LostSequences } from './lost-sequences.ts'
 import { queueFull } from './open-jobs.ts'
 import type { ReplyHead } from './reply-sink.ts'
 import {
@@ -21,6 +21,7 @@ import {
   newSequenceId,
   readSequence,
   type SequenceHeaders,
+  type SequenceRequest,
   withSequenceId,
   writeSequence,
 } from './sequence-headers.ts'
@@ -56,7 +57,11 @@ export class SequenceQueue implements Scheduler, RunWatcher {
   readonly #sequences = new Map<string, Sequence>()
   /** Jobs that wait or run. */
   readonly #sequenceOf = new Map<Job, Sequence>()
-  readonly #lost: LostSequences
+  /**
+   * Sequences that ended with their worker before any of their requests failed. The next request is told so:
+   * its client would take the answer of a new sequence for one of the old. By id and owner.
+   */
+  readonly #lost = new Map<string, Sequence>()
   readonly #lanes: Lanes
   readonly #describes: JobQueue
   #workers: readonly JobRunner[] = []
@@ -65,7 +70,6 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     const { timeouts, modelName, maxWaiting } = options
     this.#options = options
     this.#limits = jobLimits(timeouts)
-    this.#lost = new LostSequences(options.maxSequences, options.maxIdleMs)
     this.#lanes = new Lanes(options, this)
     this.#describes = new JobQueue({
       capacity: maxWaiting,
@@ -107,7 +111,10 @@ export class SequenceQueue implements Scheduler, RunWatcher {
   }
 
   hasSequence(id: string): boolean {
-    return this.#sequences.has(id) || this.#lost.has(id)
+    const isLost = [...this.#lost.values()].some(
+      (lost) => lost.id === id && lost.lostUntil > performance.now(),
+    )
+    return isLost || this.#sequences.has(id)
   }
 
   add(job: Job): void {
@@ -118,7 +125,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     const asked = readSequence(job.request.headers, this.#options.headers)
     const owner = job.request.sender?.identity
     this.#checkOwner(asked.id, owner)
-    this.#lost.tell(asked, owner, this.#options.modelName)
+    this.#checkLost(asked, owner)
     if (!this.#hasRoom(asked.id)) throw queueFull(this.#refusal(asked.id))
     const sequence = this.#sequence(asked.id ?? newSequenceId(), owner)
     if (asked.first) {
@@ -188,7 +195,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     if (sequence === undefined) return
     this.#sequenceOf.delete(job)
     sequence.running.delete(job)
-    if (job.outcome === 'failed') this.#lost.forget(sequence)
+    if (job.outcome === 'failed') this.#forgetLost(sequence.id, sequence.owner)
     if (sequence.ahead === job) sequence.ahead = undefined
     this.#settle(sequence)
     this.hand()
@@ -199,10 +206,6 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     if (sequence === undefined) return
     this.#forget(sequence, job)
     this.#settle(sequence)
-  }
-
-  drained(): void {
-    // A waiting job sends nothing, so there is nothing to resume.
   }
 
   *jobs(): Iterable<Job> {
@@ -228,6 +231,24 @@ export class SequenceQueue implements Scheduler, RunWatcher {
   #checkOwner(id: string | undefined, owner: string | undefined): void {
     const sequence = this.#open(id)
     if (sequence !== undefined && sequence.owner !== owner) throw ofAnother(sequence.id)
+  }
+
+  /** Its client begins a lost sequence anew, or is told. @throws ServeError NO_WORKER */
+  #checkLost({ id, first }: SequenceRequest, owner: string | undefined): void {
+    const lost = id === undefined ? undefined : this.#forgetLost(id, owner)
+    if (lost === undefined || first || lost.lostUntil <= performance.now()) return
+    throw new ServeError(
+      'NO_WORKER',
+      `The worker of sequence "${id}" of model "${this.#options.modelName}" has ended, and the state in it is lost. Begin the sequence again, with its first request.`,
+    )
+  }
+
+  #forgetLost(id: string, owner: string | undefined): Sequence | undefined {
+    if (this.#lost.size === 0) return undefined
+    const key = keyOf(id, owner)
+    const lost = this.#lost.get(key)
+    this.#lost.delete(key)
+    return lost
   }
 
   #open(id: string | undefined): Sequence | undefined {
@@ -289,7 +310,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
 
   /** A client may choose what the handler says, so it ends those of the same owner only. */
   #endedByHandler(id: string, owner: string | undefined): void {
-    this.#lost.forget({ id, owner })
+    this.#forgetLost(id, owner)
     const sequence = this.#open(id)
     if (sequence === undefined || sequence.owner !== owner) return
     sequence.closing = true
@@ -305,7 +326,10 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     this.#sequences.delete(sequence.id)
     this.#lanes.remove(sequence)
     if (error === undefined) return
-    if (sequence.waiting.size === 0 && !sequence.closing) this.#lost.add(sequence)
+    if (sequence.waiting.size === 0 && !sequence.closing) {
+      sequence.lostUntil = performance.now() + this.#options.maxIdleMs
+      remember(this.#lost, this.#options.maxSequences, keyOf(sequence.id, sequence.owner), sequence)
+    }
     this.#failWaiting(sequence, error)
   }
 
@@ -322,6 +346,10 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     sequence.waiting.delete(job)
     if (sequence.next === undefined) this.#lanes.disarm(sequence)
   }
+}
+
+function keyOf(id: string, owner: string | undefined): string {
+  return JSON.stringify([id, owner])
 }
 
 function ofAnother(id: string): ServeError {

@@ -1,5 +1,6 @@
 import { itemCost, type PredictRequest, type ResponseMessage } from '../../protocol/messages.ts'
-import type { AbandonReason, Job, JobHolder } from '../jobs/job.ts'
+import type { Job } from '../jobs/job.ts'
+import type { AbandonReason, JobHolder } from '../jobs/scheduler.ts'
 import type { InputPort } from '../jobs/job-request.ts'
 import type { Batch } from './batch.ts'
 import { handlerHeaders } from './handler-headers.ts'

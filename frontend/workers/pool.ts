@@ -195,7 +195,7 @@ export class Pool implements WorkerPool {
         this.#model.queue.hand()
       },
       onLost: (error) => {
-        this.#model.queue.workerLost(worker, error)
+        this.#model.queue.workerLost?.(worker, error)
       },
       onFailureChange: (failure) => {
         this.#judge(failure)
@@ -223,7 +223,7 @@ export class Pool implements WorkerPool {
 
   async #retire(worker: Worker, graceMs: number): Promise<boolean> {
     this.#leaving.add(worker)
-    this.#model.queue.workerLost(worker, new ServeError('WORKER_LOST', 'The worker was scaled away'))
+    this.#model.queue.workerLost?.(worker, new ServeError('WORKER_LOST', 'The worker was scaled away'))
     const clean = await worker.stop(graceMs)
     this.#leaving.delete(worker)
     this.#leases.get(worker)?.release()

@@ -9,7 +9,8 @@ import {
 } from './node-run.ts'
 import { exactJson, tryParseJson } from '../../common/exact-json.ts'
 import { ServeError } from '../../common/errors.ts'
-import type { AbandonReason, Job, JobHolder } from '../jobs/job.ts'
+import type { Job } from '../jobs/job.ts'
+import type { AbandonReason, JobHolder } from '../jobs/scheduler.ts'
 import { inputBytes, type JobRequest } from '../jobs/job-request.ts'
 import type { InputPart } from '../../common/handler-methods.ts'
 

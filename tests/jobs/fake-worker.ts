@@ -1,5 +1,5 @@
-import type { Job, JobHolder } from '../../frontend/jobs/job.ts'
-import type { BatchOwner, JobRunner, RunWatcher } from '../../frontend/jobs/scheduler.ts'
+import type { Job } from '../../frontend/jobs/job.ts'
+import type { BatchOwner, JobRunner, RunWatcher, JobHolder } from '../../frontend/jobs/scheduler.ts'
 
 const NOBODY: JobHolder = { abandon: () => undefined, drained: () => undefined }
 

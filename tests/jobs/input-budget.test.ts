@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
-import type { Job, JobHolder } from '../../frontend/jobs/job.ts'
+import type { Job } from '../../frontend/jobs/job.ts'
+import type { JobHolder } from '../../frontend/jobs/scheduler.ts'
 import { InputBudget, JobIndex } from '../../frontend/jobs/open-jobs.ts'
 import { testJob } from '../support/jobs.ts'
 

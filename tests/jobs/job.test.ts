@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { ServeError } from '../../common/errors.ts'
-import { Job, type JobHolder } from '../../frontend/jobs/job.ts'
+import { Job } from '../../frontend/jobs/job.ts'
+import type { JobHolder } from '../../frontend/jobs/scheduler.ts'
 import { jobLimits, type JobTimeouts } from '../../frontend/jobs/time-limit.ts'
 import type { ReplySink, JobResponse } from '../../frontend/jobs/reply-sink.ts'
 

@@ -1,6 +1,7 @@
 import { ServeError } from '../../../common/errors.ts'
 import { encodeRequest } from '../../../common/tensors/message.ts'
-import { Job, type AbandonReason } from '../../jobs/job.ts'
+import { Job } from '../../jobs/job.ts'
+import type { AbandonReason } from '../../jobs/scheduler.ts'
 import { checkSize } from '../../jobs/job-request.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import { withModelMeant } from '../../models/model-errors.ts'

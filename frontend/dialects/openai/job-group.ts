@@ -1,4 +1,5 @@
-import { type AbandonReason, Job } from '../../jobs/job.ts'
+import { Job } from '../../jobs/job.ts'
+import type { AbandonReason } from '../../jobs/scheduler.ts'
 import type { InputPart } from '../../../common/handler-methods.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import type { ReplySink } from '../../jobs/reply-sink.ts'

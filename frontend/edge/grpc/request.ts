@@ -1,6 +1,6 @@
 import type { Deadline, Metadata } from '@grpc/grpc-js'
 import { headerLine, isCredentialHeader } from '../../../common/headers.ts'
-import type { AbandonReason } from '../../jobs/job.ts'
+import type { AbandonReason } from '../../jobs/scheduler.ts'
 import type { JobRequest } from '../../jobs/job-request.ts'
 import { Job } from '../../jobs/job.ts'
 import type { ReplySink } from '../../jobs/reply-sink.ts'

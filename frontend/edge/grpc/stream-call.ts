@@ -1,5 +1,5 @@
 import type { Metadata, ServerDuplexStream, ServerWritableStream } from '@grpc/grpc-js'
-import type { AbandonReason } from '../../jobs/job.ts'
+import type { AbandonReason } from '../../jobs/scheduler.ts'
 import type { Visit } from '../../auth/rate-limiter.ts'
 import type { CallError, GrpcLog } from './call-error.ts'
 import { CallSender, visitOf } from './caller.ts'

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { TLSSocket } from 'node:tls'
 import { ServeError } from '../../../common/errors.ts'
-import type { AbandonReason } from '../../jobs/job.ts'
+import type { AbandonReason } from '../../jobs/scheduler.ts'
 import { ChunkWriter, endWith, type Frame, latin1 } from './chunk-writer.ts'
 import { type LiveReply, UNREAD_LIMIT_MS } from './connection.ts'
 import type { Exchange } from './exchange.ts'

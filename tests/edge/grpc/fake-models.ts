@@ -1,5 +1,6 @@
 import { ServeError } from '../../../common/errors.ts'
-import type { AbandonReason, Job, JobHolder } from '../../../frontend/jobs/job.ts'
+import type { Job } from '../../../frontend/jobs/job.ts'
+import type { AbandonReason, JobHolder } from '../../../frontend/jobs/scheduler.ts'
 import { jobLimits } from '../../../frontend/jobs/time-limit.ts'
 import type { JobResponse } from '../../../frontend/jobs/reply-sink.ts'
 import type { InputPart } from '../../../common/handler-methods.ts'

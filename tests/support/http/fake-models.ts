@@ -1,6 +1,7 @@
 import type { ListedMethod } from '../../../common/handler-methods.ts'
 import { ServeError } from '../../../common/errors.ts'
-import type { AbandonReason, Job, JobHolder } from '../../../frontend/jobs/job.ts'
+import type { Job } from '../../../frontend/jobs/job.ts'
+import type { AbandonReason, JobHolder } from '../../../frontend/jobs/scheduler.ts'
 import { jobLimits } from '../../../frontend/jobs/time-limit.ts'
 import type {
   ModelDescription,
