@@ -3,7 +3,7 @@ import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 import { isObject, parseJson } from '../common/json.ts'
-import { userGet } from './user-get.ts'
+import { userGet } from './user-download.ts'
 
 /** Where a model is on the hub of Hugging Face. */
 export interface HubModel {

@@ -9,7 +9,7 @@ export class DownloadProgress {
   readonly #name: string
   readonly #output: Output
   readonly #terminal: NodeJS.WriteStream | undefined
-  #began: { at: number; bytes: number } | undefined
+  #began: number | undefined
   #drawn = 0
   #step = 0
   #line = ''
@@ -23,11 +23,9 @@ export class DownloadProgress {
   readonly show = (bytes: number, size: number | undefined): void => {
     const now = performance.now()
     if (this.#began === undefined) {
-      this.#began = { at: now, bytes }
-      this.#step = stepOf(bytes, size)
-      const from = bytes === 0 ? '' : `, going on after ${sizeText(bytes)}`
+      this.#began = now
       const whole = size === undefined ? '' : ` (${sizeText(size)})`
-      this.#output.err(`Downloading ${this.#name}${whole}${from}`)
+      this.#output.err(`Downloading ${this.#name}${whole}`)
     }
     if (this.#terminal !== undefined) {
       if (now - this.#drawn < REDRAW_MS && bytes !== size) return
@@ -46,8 +44,7 @@ export class DownloadProgress {
   }
 
   #rate(bytes: number, now: number): number {
-    const { at, bytes: first } = this.#began!
-    return (bytes - first) / Math.max(0.001, (now - at) / 1000)
+    return bytes / Math.max(0.001, (now - this.#began!) / 1000)
   }
 }
 

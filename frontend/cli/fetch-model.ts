@@ -3,7 +3,7 @@ import { ServeError } from '../../common/errors.ts'
 import { isLoopbackHost } from '../../common/addresses.ts'
 import { redactUrl } from '../../common/texts.ts'
 import { hubEndpoint, hubToken, listHubFiles, type HubFile } from '../../model-archiver/hub.ts'
-import type { ResumedDownload } from '../../model-archiver/resumed-download.ts'
+import type { UserDownload } from '../../model-archiver/user-download.ts'
 import { weightsStem } from '../../model-archiver/model-names.ts'
 import { DownloadProgress, sizeText } from './download-progress.ts'
 import {
@@ -52,7 +52,7 @@ async function fromUrl(url: string, { cache, sha256, output, signal }: FetchOpti
   const name = fileName(url)
   const path = join(urlFolder(cache, url), name)
   const there = await cachedFile(path)
-  const request: ResumedDownload = { signal, ...(sha256 !== undefined && { sha256 }) }
+  const request: UserDownload = { signal, ...(sha256 !== undefined && { sha256 }) }
   if (there !== undefined) {
     if (sha256 === there.sha256) return path
     if (sha256 === undefined && (await orElse(isCurrent(there, request), true, path, { output, signal })))
@@ -114,7 +114,7 @@ async function fromHub(
     }
     const there = await cachedFile(path)
     if (wanted === undefined ? there?.url === file.url : there?.sha256 === wanted) continue
-    const request: ResumedDownload = {
+    const request: UserDownload = {
       signal,
       ...(token !== undefined && { bearer: token }),
       ...(wanted !== undefined && { sha256: wanted }),
@@ -159,7 +159,7 @@ async function download(
   url: string,
   path: string,
   name: string,
-  request: ResumedDownload,
+  request: UserDownload,
   output: Output,
 ): Promise<void> {
   const progress = new DownloadProgress(name, output)

@@ -8,8 +8,7 @@ import { makeFolder } from '../../common/files.ts'
 import { removeAtExit } from '../../model-archiver/workspace.ts'
 import { hashOf } from '../../model-archiver/hashed-file.ts'
 import { claimFolder, sweepFolders } from '../../model-archiver/owner-file.ts'
-import { downloadResumed, type ResumedDownload } from '../../model-archiver/resumed-download.ts'
-import { userGet } from '../../model-archiver/user-get.ts'
+import { userDownload, userGet, type UserDownload } from '../../model-archiver/user-download.ts'
 
 /** What is known of a file in the cache, in a file beside it. */
 export interface CachedFile {
@@ -52,14 +51,14 @@ export async function cachedPaths(folder: string): Promise<string[]> {
  * Downloads a file into the cache, unless another command is at it.
  * @throws ServeError DOWNLOAD_FAILED, CONFLICT
  */
-export async function fetchToCache(url: string, path: string, options: ResumedDownload): Promise<CachedFile> {
+export async function fetchToCache(url: string, path: string, options: UserDownload): Promise<CachedFile> {
   await makeFolder(dirname(path), 0o700)
   const unlock = await lock(path)
   try {
     // Another command may have finished it meanwhile.
     const there = await cachedFile(path)
     if (there !== undefined && options.sha256 === there.sha256) return there
-    const { sha256, etag } = await downloadResumed(url, path, options)
+    const { sha256, etag } = await userDownload(url, path, options)
     const { size: bytes } = await stat(path)
     const note: CachedFile = { url, sha256, bytes, ...(etag !== undefined && { etag }) }
     await writeNote(path, note)
@@ -70,7 +69,7 @@ export async function fetchToCache(url: string, path: string, options: ResumedDo
 }
 
 /** Whether the server still has the file that is in the cache. @throws ServeError when it cannot be asked */
-export async function isCurrent({ url, etag }: CachedFile, options: ResumedDownload): Promise<boolean> {
+export async function isCurrent({ url, etag }: CachedFile, options: UserDownload): Promise<boolean> {
   if (etag === undefined) return true
   const headers = { ...options.headers, 'if-none-match': etag }
   const { response } = await userGet(url, { ...options, headers })

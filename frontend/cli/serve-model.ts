@@ -80,7 +80,7 @@ async function prepare(text: string, flags: ServeFlags, output: Output): Promise
     return { path: found.path, name: flags.name ?? nameFor(found) }
   } catch (error) {
     if (!stop.signal.aborted) throw error
-    throw new ServeError('CANCELLED', 'Interrupted. Run the command again to continue the download', {
+    throw new ServeError('CANCELLED', 'Interrupted. Run the command again to download the model', {
       cause: error,
     })
   } finally {

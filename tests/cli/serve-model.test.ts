@@ -69,7 +69,7 @@ test('a model of the hub is one command away, and the lines that it prints work 
   expect(await offline.stop()).toBe(0)
 })
 
-test('Ctrl-C ends a download, and the next call goes on with it', async () => {
+test('Ctrl-C ends a download, and the next call downloads the model', async () => {
   const hub = await Hub.start()
   hub.add('org/tiny', { 'model.gguf': WEIGHTS })
   hub.cuts.push(1_000_000)
@@ -79,7 +79,7 @@ test('Ctrl-C ends a download, and the next call goes on with it', async () => {
   await first.wrote('Downloading model.gguf')
   expect(await first.stop()).toBe(1)
   expect(first.output).toMatch(
-    /\ntorchserve-ts: Interrupted\. Run the command again to continue the download\n$/,
+    /\ntorchserve-ts: Interrupted\. Run the command again to download the model\n$/,
   )
 
   const second = new Serve(['org/tiny'], { env, folder: first.folder })

@@ -2,7 +2,7 @@ import { readdirSync, statfsSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { downloadResumed } from '../../model-archiver/resumed-download.ts'
+import { userDownload } from '../../model-archiver/user-download.ts'
 import { failure, tempFolder } from '../model-archiver/temp.ts'
 import { serve } from '../model-archiver/web-server.ts'
 
@@ -27,7 +27,7 @@ test('a file without a size and without an end leaves room on the disk, and noth
   const target = join(folder, 'm.gguf')
   // The product has no such limit here; a test that goes wrong must not fill the disk.
   const options = { signal, minFreeBytes, maxBytes: 400 * MIB }
-  const error = await failure(downloadResumed(`${origin}/m.gguf`, target, options))
+  const error = await failure(userDownload(`${origin}/m.gguf`, target, options))
   expect(error.code).toBe('DOWNLOAD_FAILED')
   expect(error.message).toMatch(/its server does not say its size, and \S+ must keep \d+ bytes free$/)
   expect(readdirSync(folder)).toEqual([])

@@ -9,15 +9,13 @@ const COMMIT = 'c0ffee'.padEnd(40, '0')
 /** A request as it arrived. */
 export interface Asked {
   path: string
-  range: string | undefined
-  ifRange: string | undefined
   authorization: string | undefined
   status: number
 }
 
 /**
  * The hub of Hugging Face as its documentation describes it: the listing of a repository, files that redirect
- * to a store on another port, ranges and entity tags.
+ * to a store on another port, entity tags.
  */
 export class Hub {
   /** Path in a repository -> content, by repository. */
@@ -100,14 +98,10 @@ export class Hub {
 
   #send(request: IncomingMessage, response: ServerResponse): void {
     const [, repository, file] = /^\/([^/]+\/[^/]+)\/(.+)$/.exec(decodeURIComponent(request.url!))!
-    const content = this.repositories.get(repository!)!.get(file!)!
-    const etag = `"${sha256(content).slice(0, 16)}"`
-    const start = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0)
-    const isRest = start > 0 && (request.headers['if-range'] ?? etag) === etag
-    const body = content.subarray(isRest ? start : 0)
-    const range = { 'content-range': `bytes ${start}-${content.length - 1}/${content.length}` }
-    this.#note(request, isRest ? 206 : 200)
-    response.writeHead(isRest ? 206 : 200, { etag, 'content-length': body.length, ...(isRest && range) })
+    const body = this.repositories.get(repository!)!.get(file!)!
+    const etag = `"${sha256(body).slice(0, 16)}"`
+    this.#note(request, 200)
+    response.writeHead(200, { etag, 'content-length': body.length })
     const cut = this.cuts.shift()
     if (cut === undefined) response.end(body)
     else
@@ -118,14 +112,7 @@ export class Hub {
   }
 
   #note(request: IncomingMessage, status: number): void {
-    const { range, authorization, 'if-range': ifRange } = request.headers
-    this.asked.push({
-      path: request.url!,
-      range,
-      ifRange: ifRange as string | undefined,
-      authorization,
-      status,
-    })
+    this.asked.push({ path: request.url!, authorization: request.headers.authorization, status })
   }
 }
 
