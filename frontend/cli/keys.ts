@@ -17,9 +17,7 @@ const EXAMPLES = `
 Examples:
   A key for the models that begin with llama, for 90 days:
     $ torchserve-ts keys add mobile-app --scope inference --models 'llama*' --expires 90d --file keys.json
-  A new key for the same caller; the old one works for another day:
-    $ torchserve-ts keys rotate mobile-app --keep 1d --file keys.json
-  No key of this caller works any more:
+  The key does not work any more:
     $ torchserve-ts keys revoke mobile-app --file keys.json
 
 A running server reads the file again within a second. More: docs/authorization.md`
@@ -40,7 +38,7 @@ interface AddFlags extends FileFlags {
 }
 
 /**
- * The command `torchserve-ts keys`: makes, lists, rotates and revokes API keys in the keys file.
+ * The command `torchserve-ts keys`: creates, lists and revokes API keys in the keys file.
  * @returns the exit status
  */
 export function runKeys(argv: readonly string[], output: Output): Promise<number> {
@@ -65,15 +63,6 @@ function definition(output: Output): Command {
   withFile(program.command('list'))
     .description('list the keys, without anything secret')
     .action((flags: FileFlags) => list(flags, output))
-  withFile(program.command('rotate <name>'))
-    .description('make a new key in the place of an old one, and print it')
-    .option(
-      '--keep <time>',
-      'how long the old one still works, such as 1h or 1d; 0 ends it now',
-      durationOf,
-      86_400_000,
-    )
-    .action((name: string, flags: FileFlags & { keep: number }) => rotate(name, flags, output))
   withFile(program.command('revoke <name>'))
     .description('remove a key')
     .action((name: string, flags: FileFlags) => revoke(name, flags, output))
@@ -89,39 +78,35 @@ function withFile(command: Command): Command {
 async function add(name: string, flags: AddFlags, output: Output): Promise<void> {
   const file = await KeysFile.open(await pathOf(flags), { create: true })
   if (file.content.keys.some((entry) => entry.name === name))
-    throw new ServeError('CONFIG', `There is a key ${name} already; use rotate, or another name`)
-  const { key, sha256 } = newKey()
-  const limits = limitsOf(flags)
+    throw new ServeError('CONFIG', `There is a key ${name} already; use another name`)
+  const key = KEY_MARK + randomBytes(KEY_BYTES).toString('base64url')
+  const { requestsPerSecond, concurrentStreams, bytesPerSecond } = flags
+  const limits = {
+    ...(requestsPerSecond !== undefined && { requestsPerSecond }),
+    ...(concurrentStreams !== undefined && { concurrentStreams }),
+    ...(bytesPerSecond !== undefined && { bytesPerSecond }),
+  }
   const entry: ApiKeyEntry = {
     name,
-    sha256,
+    sha256: digestOf(key),
     scopes: flags.scope,
     models: flags.models,
-    ...(flags.expires !== undefined && { expires: timeIn(flags.expires) }),
+    ...(flags.expires !== undefined && { expires: new Date(Date.now() + flags.expires).toISOString() }),
     ...(Object.keys(limits).length > 0 && { limits }),
   }
   file.content.keys.push(entry)
   await file.write(() => show(key, output))
-  tell(`Added ${name} to ${file.path}.`, output)
-}
-
-async function rotate(name: string, flags: FileFlags & { keep: number }, output: Output): Promise<void> {
-  const file = await KeysFile.open(await pathOf(flags))
-  const entry = entryOf(file, name)
-  const { key, sha256 } = newKey()
-  delete entry.previous
-  if (flags.keep > 0) entry.previous = { sha256: entry.sha256, expires: timeIn(flags.keep) }
-  entry.sha256 = sha256
-  await file.write(() => show(key, output))
-  const until =
-    entry.previous === undefined ? 'does not work any more' : `works until ${entry.previous.expires}`
-  tell(`The old key of ${name} ${until}.`, output)
+  output.err(
+    `Added ${name} to ${file.path}. The key is shown only now; send it as: Authorization: Bearer KEY`,
+  )
 }
 
 async function revoke(name: string, flags: FileFlags, output: Output): Promise<void> {
   const file = await KeysFile.open(await pathOf(flags))
-  const entry = entryOf(file, name)
-  file.content.keys = file.content.keys.filter((each) => each !== entry)
+  const kept = file.content.keys.filter((each) => each.name !== name)
+  if (kept.length === file.content.keys.length)
+    throw new ServeError('CONFIG', `${file.path} has no key ${name}`)
+  file.content.keys = kept
   await file.write()
   output.out(`Revoked ${name}.`)
 }
@@ -152,43 +137,12 @@ async function show(key: string, output: Output): Promise<void> {
     )
 }
 
-function tell(what: string, output: Output): void {
-  output.err(`${what} The key is shown only now; send it as: Authorization: Bearer KEY`)
-}
-
 /** @throws ServeError CONFIG when nothing names the file */
 async function pathOf({ file, tsConfig }: FileFlags): Promise<string> {
   if (file !== undefined) return file
   const { settings } = await loadSettings({ tsConfig, configSnapshots: false })
   if (settings.apiKeysFile !== undefined) return settings.apiKeysFile
   throw new ServeError('CONFIG', 'The configuration has no api_keys_file; name the file with --file')
-}
-
-function entryOf({ content, path }: KeysFile, name: string): ApiKeyEntry {
-  const entry = content.keys.find((each) => each.name === name)
-  if (entry === undefined) throw new ServeError('CONFIG', `${path} has no key ${name}`)
-  return entry
-}
-
-function newKey(): { key: string; sha256: string } {
-  const key = KEY_MARK + randomBytes(KEY_BYTES).toString('base64url')
-  return { key, sha256: digestOf(key) }
-}
-
-function limitsOf({
-  requestsPerSecond,
-  concurrentStreams,
-  bytesPerSecond,
-}: AddFlags): ApiKeyEntry['limits'] & object {
-  return {
-    ...(requestsPerSecond !== undefined && { requestsPerSecond }),
-    ...(concurrentStreams !== undefined && { concurrentStreams }),
-    ...(bytesPerSecond !== undefined && { bytesPerSecond }),
-  }
-}
-
-function timeIn(ms: number): string {
-  return new Date(Date.now() + ms).toISOString()
 }
 
 /** Each value may be a list with commas. Commander calls it for each value. */
@@ -216,7 +170,6 @@ const UNITS: ReadonlyMap<string, number> = new Map([
 
 function durationOf(text: string): number {
   const [, digits, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
-  if (text === '0') return 0
   if (digits === undefined)
     throw new InvalidArgumentError('It must be a number with s, m, h or d, such as 90d.')
   return Number(digits) * UNITS.get(unit!)!

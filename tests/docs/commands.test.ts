@@ -27,7 +27,7 @@ function commands(page: string): string[] {
 
 const HANDLER = 'export const handle = (requests: unknown[]) => requests.map(() => "hello")\n'
 
-test('docs/authorization.md: keys are made, used, rotated and revoked', async () => {
+test('docs/authorization.md: keys are made, used and revoked', async () => {
   shell = new Shell()
   const [make, use, change] = commands('docs/authorization.md')
   const made = await shell.run(make!)
