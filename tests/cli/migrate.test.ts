@@ -31,6 +31,17 @@ async function folderOf(config: string): Promise<string> {
   return folder
 }
 
+/** What the platform sets for its configuration. */
+const SAGEMAKER = {
+  SAGEMAKER_MODEL_STORE: 'model_store',
+  SAGEMAKER_BIND_TO_PORT: '8080',
+  SAGEMAKER_RESPONSE_TIMEOUT: '60',
+  SAGEMAKER_NUM_MODEL_WORKERS: '1',
+  SAGEMAKER_HANDLER: '',
+  SAGEMAKER_MAX_RESPONSE_SIZE: '6553500',
+  SAGEMAKER_MAX_REQUEST_SIZE: '6553500',
+}
+
 interface Run {
   status: number | undefined
   lines: string[]
@@ -41,6 +52,7 @@ async function shell(folder: string, line: string): Promise<Run> {
     PATH: `${join(folder, 'bin')}:${process.env['PATH']}`,
     TEMP: join(folder, 'tmp'),
     NODE_OPTIONS: '',
+    ...SAGEMAKER,
   }
   const { exitCode, all } = await execa('sh', ['-c', line], { cwd: folder, env, reject: false, all: true })
   return { status: exitCode, lines: all.split('\n') }
@@ -70,7 +82,9 @@ test.each([
   const folder = await folderOf(config)
   const file = join(folder, config.slice(config.lastIndexOf('/') + 1))
   const before = readdirSync(folder)
-  const { status, lines } = await shell(folder, `torchserve-ts migrate ${file}`)
+  const stores = readFileSync(file, 'utf8').includes('workflow_store') ? '--workflow-store model_store' : ''
+  const migrate = `torchserve-ts migrate ${file} --model-store model_store ${stores}`
+  const { status, lines } = await shell(folder, migrate)
   expect([status, below(lines, 'By hand:')]).toEqual([0, []])
   expect(readdirSync(folder)).toEqual(before)
   const checked = lines.flatMap((line) => /^Model (\w+), version 1\.0, runtime node/.exec(line)?.[1] ?? [])
@@ -83,10 +97,9 @@ test.each([
     appendFileSync(file, `${key}_address=${hosts}:0\n`)
   for (const key of ['inference', 'management']) appendFileSync(file, `grpc_${key}_port=0\n`)
 
-  const commands = below(lines, 'Before the start:').filter((line) => line.startsWith('export '))
   const start = below(lines, 'Start:')
   expect(start).toHaveLength(1)
-  const started = await shell(folder, [...commands, `${start[0]} --wait > start.log 2>&1`].join(' && '))
+  const started = await shell(folder, `${start[0]} --wait > start.log 2>&1`)
   const log = readFileSync(join(folder, 'start.log'), 'utf8')
   expect([started.status, log]).toEqual([0, expect.stringContaining('Model server started.\n')])
   const { lines: shown } = await shell(folder, 'torchserve-ts status --json')
@@ -95,15 +108,17 @@ test.each([
   expect((await shell(folder, 'torchserve-ts --stop')).status).toBe(0)
 })
 
-test('the entry point of the image turns tokens off, and migrate says what that needs', async () => {
+test('migrate says what an open server needs', async () => {
   const folder = await folderOf('docker/config.properties')
-  const { lines } = await shell(folder, 'torchserve-ts migrate --host models.example.com')
-  expect(lines).toContain('dockerd-entrypoint.sh:7 starts it')
+  const { lines } = await shell(
+    folder,
+    'torchserve-ts migrate --model-store model_store --workflow-store model_store --dt',
+  )
   expect(below(lines, 'Add to')).toEqual([
     expect.stringMatching(/^# Other machines can reach inference_address=http:\/\/0\.0\.0\.0:8080, /),
     'allow_insecure_exposure=true',
     expect.stringMatching(/^# Without tokens the server refuses public names /),
-    'allowed_hosts=models.example.com',
+    '#allowed_hosts=public.name',
     '#cors_allowed_origin=https://app.example.com',
   ])
   expect(below(lines, 'Start:')).toEqual([
@@ -117,13 +132,11 @@ test('what no line of a configuration mends is left to do by hand, with status 1
   mkdirSync(join(folder, 'tmp'))
   symlinkSync(CLI, join(folder, 'bin', 'torchserve-ts'))
   writeFileSync(join(folder, 'config.properties'), 'certificate_file=/none/cert.pem\njob_queue_size=many\n')
-  writeFileSync(join(folder, 'stop.sh'), 'pkill -f java\n')
   const { status, lines } = await shell(folder, 'torchserve-ts migrate')
   expect(status).toBe(1)
   expect(below(lines, 'By hand:')).toEqual([
-    'stop.sh:1 looks for the Java process: use torchserve-ts status, or torchserve-ts --stop',
-    'No model_store is configured: name the folder of the archives with --model-store',
     'config.properties:1: certificate_file names /none/cert.pem, which is not here',
+    'No model_store is configured: name the folder of the archives with --model-store',
   ])
   expect(below(lines, 'Add to')).toEqual([
     '# config.properties:2: job_queue_size must be a whole number from 1 to 2147483647, found many',
