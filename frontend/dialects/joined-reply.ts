@@ -1,19 +1,16 @@
 import { ServeError } from '../../common/errors.ts'
 import { ByteCollector } from '../../common/byte-flow.ts'
-import type { Job } from '../jobs/job.ts'
 import type { ReplyHead, ReplySink } from '../jobs/reply-sink.ts'
 
-/** The client's side of a unary request. */
+/** The client's side of a unary request. What `answer` throws fails the job. */
 export interface WholeTarget {
-  /** @throws ServeError INVALID_OUTPUT, HANDLER_REJECTED: the request fails with it */
+  /** @throws ServeError INVALID_OUTPUT, HANDLER_REJECTED */
   answer(head: ReplyHead, body: Uint8Array): void
   fail(error: ServeError): void
 }
 
 /** Answers a unary request once. The items of a streaming handler are joined, up to `maxBytes` bytes. */
 export class JoinedReply implements ReplySink {
-  /** Set before the job is submitted. */
-  job: Job | undefined
   readonly #target: WholeTarget
   readonly #maxBytes: number
   readonly #tooLarge: (limit: string) => string
@@ -28,11 +25,7 @@ export class JoinedReply implements ReplySink {
   }
 
   whole(head: ReplyHead, body: Uint8Array): void {
-    try {
-      this.#target.answer(head, body)
-    } catch (thrown) {
-      this.fail(ServeError.from(thrown))
-    }
+    this.#target.answer(head, body)
   }
 
   open(head: ReplyHead): void {
@@ -41,11 +34,9 @@ export class JoinedReply implements ReplySink {
   }
 
   write(chunk: Uint8Array, from: number, to: number): boolean {
-    if (!this.#items!.add(chunk.subarray(from, to))) {
-      const message = this.#tooLarge(`max_response_size (${this.#maxBytes} bytes)`)
-      this.job?.abort(new ServeError('RESPONSE_TOO_LARGE', message), 'failed')
-    }
-    return true
+    if (this.#items!.add(chunk.subarray(from, to))) return true
+    const message = this.#tooLarge(`max_response_size (${this.#maxBytes} bytes)`)
+    throw new ServeError('RESPONSE_TOO_LARGE', message)
   }
 
   close(): void {

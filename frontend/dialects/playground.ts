@@ -1,5 +1,6 @@
 import { ServeError } from '../../common/errors.ts'
-import type { Exchange } from '../edge/http/exchange.ts'
+import { offer } from '../edge/http/app.ts'
+import type { HttpCall } from '../edge/http/http-call.ts'
 import type { RestDialect } from './rest-dialect.ts'
 
 const PREFIX = ['console', 'play'] as const
@@ -11,13 +12,13 @@ const PREFIX = ['console', 'play'] as const
  */
 export function playground(dialects: readonly RestDialect[]): RestDialect {
   return {
-    handle(exchange) {
-      const { segments } = exchange.target
-      if (!PREFIX.every((segment, index) => segments[index] === segment)) return false
-      exchange.enter(PREFIX.length)
-      if (dialects.some((dialect) => dialect.handle(exchange))) return true
-      exchange.admit('inference')
-      throw new ServeError('ROUTE_NOT_FOUND', notThere(exchange))
+    name: 'playground',
+    route: ({ target: { segments } }) => PREFIX.every((name, index) => segments[index] === name) || undefined,
+    answer(call) {
+      call.enter(PREFIX.length)
+      if (offer(call, dialects)) return
+      call.admit('inference')
+      throw new ServeError('ROUTE_NOT_FOUND', notThere(call))
     },
     paths: () =>
       dialects
@@ -27,6 +28,6 @@ export function playground(dialects: readonly RestDialect[]): RestDialect {
   }
 }
 
-function notThere({ target }: Exchange): string {
+function notThere({ target }: HttpCall): string {
   return `The inference API has no path /${target.segments.join('/').slice(0, 200)}`
 }

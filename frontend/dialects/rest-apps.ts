@@ -1,6 +1,5 @@
-import { ServeError } from '../../common/errors.ts'
 import { createApp, type RestApp } from '../edge/http/app.ts'
-import type { Exchange } from '../edge/http/exchange.ts'
+import type { HttpCall } from '../edge/http/http-call.ts'
 import { type ListenerKind, servesInference, servesManagement } from '../edge/http/listener-kind.ts'
 import { createState, type RestDeps, type RestState } from '../edge/http/rest-state.ts'
 import { REST_DIALECTS } from './index.ts'
@@ -42,12 +41,10 @@ function create(deps: RestDeps, kind: ListenerKind, dialects: readonly RestDiale
 }
 
 /** TorchServe's site, read with the first request for it: predictions need no Koa. */
-function siteOf(state: RestState, dialects: readonly RestDialect[]): (exchange: Exchange) => void {
-  let site: Promise<(exchange: Exchange) => void> | undefined
-  return (exchange) => {
+function siteOf(state: RestState, dialects: readonly RestDialect[]): (call: HttpCall) => void {
+  let site: Promise<(call: HttpCall) => void> | undefined
+  return (call) => {
     site ??= import('./torchserve/rest-site.ts').then(({ createSite }) => createSite(state, dialects))
-    site
-      .then((answer) => answer(exchange))
-      .catch((thrown: unknown) => state.errors.fail(exchange, ServeError.from(thrown)))
+    site.then((answer) => answer(call)).catch((thrown: unknown) => call.fail(thrown))
   }
 }

@@ -1,28 +1,22 @@
 import type { ServeError } from '../../common/errors.ts'
 import type { Operation, PathItem } from '../../common/openapi.ts'
 import type { Scope } from '../auth/principal.ts'
-import type { ExchangeHandler } from '../edge/http/app.ts'
-import type { Exchange } from '../edge/http/exchange.ts'
+import type { HttpApi } from '../edge/http/app.ts'
+import type { HttpCall } from '../edge/http/http-call.ts'
 import { tagged } from './openapi.ts'
 
 /** What the paths of a dialect may ask of their callers; /metrics belongs to none. */
 export type DialectScope = Exclude<Scope, 'metrics'>
 
 /** One API that REST clients can use. Register it with one line in dialects/index.ts. */
-export interface RestDialect extends ExchangeHandler {
-  /**
-   * Answers the exchange, now or later. Returns false if the path does not belong to this dialect: nothing
-   * was done, and the next dialect is asked. It may throw errors that it does not answer itself; the client
-   * gets them in TorchServe's format.
-   */
-  handle(exchange: Exchange): boolean
+export interface RestDialect<Route = unknown> extends HttpApi<Route> {
   /** The paths it serves, for the API description and for tests of every path. */
   paths(): readonly RestPath[]
   /**
    * The JSON of the 404 for an unknown path in this dialect's area. Undefined, or absent: the path is not in
    * its area.
    */
-  notFound?(exchange: Exchange, error: ServeError): string | undefined
+  notFound?(call: HttpCall, error: ServeError): string | undefined
 }
 
 /** One path of a dialect or of TorchServe. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 import { curlLines, type ModelToAsk } from '../../common/curl-lines.ts'
 import { parseHost } from '../edge/http/host.ts'
-import type { Exchange } from '../edge/http/exchange.ts'
+import type { HttpCall } from '../edge/http/http-call.ts'
 import { type ListenerKind, servesInference, servesManagement } from '../edge/http/listener-kind.ts'
 import type { ModelStatus } from '../models/operations.ts'
 import { openInferenceSettings } from './open-inference/settings.ts'
@@ -37,8 +37,8 @@ const MAX_MODELS = 50
  * The page of `/` for a person: links, and a command line for each model. Models are told where no token is
  * needed; where one is, the page is the same for everybody.
  */
-export function welcomePage(exchange: Exchange): string {
-  const { listener, settings } = exchange.state
+export function welcomePage(call: HttpCall): string {
+  const { listener, settings } = call.state
   const hasConsole = settings.enableConsole && servesManagement(listener)
   return `<!doctype html>
 <html lang="en">
@@ -48,7 +48,7 @@ export function welcomePage(exchange: Exchange): string {
 <style>${STYLE}</style>
 <h1>A torchserve-ts server</h1>
 <p>${PURPOSES[listener]}</p>
-${servesInference(listener) ? howToAsk(exchange) : ''}<ul>
+${servesInference(listener) ? howToAsk(call) : ''}<ul>
 ${hasConsole ? CONSOLE : ''}<li><a href="/api-description">API description</a> of this port (OpenAPI)</li>
 <li><a href="${DOCS}/blob/main/docs/protocols.md">The APIs</a>, and <a href="${DOCS}#readme">the documentation</a></li>
 </ul>
@@ -64,14 +64,14 @@ const PURPOSES: Readonly<Record<ListenerKind, string>> = {
 
 const CONSOLE = '<li><a href="/console">Console</a>: models, open requests and the log of this server</li>\n'
 
-function howToAsk(exchange: Exchange): string {
-  const base = baseOf(exchange)
-  if (!exchange.state.pages.isOpen) {
+function howToAsk(call: HttpCall): string {
+  const base = baseOf(call)
+  if (!call.state.pages.isOpen) {
     const line = `curl -H 'Authorization: Bearer KEY' -d 'Once upon a time' ${base}/predictions/MODEL`
     return `<p>Requests need a token or key:</p>\n<pre>${escaped(line)}</pre>\n`
   }
-  exchange.authorize('inference')
-  const statuses = exchange.models.statuses()
+  call.authorize('inference')
+  const statuses = call.models.statuses()
   if (statuses.length === 0) return '<p>No model is loaded.</p>\n'
   const more = statuses.length - MAX_MODELS
   return [
@@ -92,7 +92,7 @@ function toAsk(status: ModelStatus): ModelToAsk {
 }
 
 /** As the client reached it. Only a plain name or address gets into a command line for a shell. */
-function baseOf({ req }: Exchange): string {
+function baseOf({ req }: HttpCall): string {
   const scheme = (req.socket as Partial<TLSSocket>).encrypted === true ? 'https' : 'http'
   const { host = '' } = req.headers
   const kind = parseHost(host)?.kind

@@ -3,50 +3,46 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type { ServeError } from '../../common/errors.ts'
 import type { RestDialect } from '../../frontend/dialects/rest-dialect.ts'
-import type { Exchange } from '../../frontend/edge/http/exchange.ts'
+import type { HttpCall } from '../../frontend/edge/http/http-call.ts'
 import type { ReplyHead, ReplySink } from '../../frontend/jobs/reply-sink.ts'
 import type { RunningServer } from '../../frontend/server-api.ts'
 import { startServer } from '../../frontend/server.ts'
 import { REST_DIALECTS } from '../../frontend/dialects/index.ts'
 import { EventStream } from '../../frontend/edge/http/sse.ts'
-import { Job } from '../../frontend/jobs/job.ts'
 import { loadSettings } from '../../frontend/config/load-settings.ts'
 import { createLogger } from '../../frontend/observe/logs/logger.ts'
 import { COUNT } from '../support/count.ts'
 import { tempDir } from '../support/temp.ts'
 
 /** `GET /toy/{model}/{n}`: n items of the model as one text, or as events for a client that takes them. */
-const toy: RestDialect = {
-  handle(exchange) {
-    const [first, modelName, n] = exchange.target.segments
-    if (first !== 'toy' || modelName === undefined) return false
-    exchange.admit('inference')
-    const parts = [
-      { name: 'body', data: Buffer.from(JSON.stringify({ n: Number(n), stream: isStream(exchange) })) },
-    ]
-    const { requestId, reply, models } = exchange
-    const sink = isStream(exchange) ? new ToyEvents(new EventStream(reply)) : new ToyText(exchange)
-    const job = new Job({ requestId, modelName, method: 'handle', headers: '', parts }, sink)
-    if (reply.follow(job)) models.submit(job)
-    return true
+const toy: RestDialect<readonly [model: string, n: number]> = {
+  name: 'toy',
+  route({ target: { segments } }) {
+    const [first, model, n] = segments
+    return first === 'toy' && model !== undefined ? [model, Number(n)] : undefined
   },
+  answer(call, [modelName, n]) {
+    call.admit('inference')
+    const stream = call.req.headers.accept === 'text/event-stream'
+    const parts = [{ name: 'body', data: Buffer.from(JSON.stringify({ n, stream })) }]
+    const sink = stream ? new ToyEvents(new EventStream(call)) : new ToyText(call)
+    const job = call.job({ modelName, method: 'handle', parts }, sink)
+    if (call.reply.follow(job)) call.models.submit(job)
+  },
+  refusal: (_call, { code }) => ({ status: 418, headers: [], json: JSON.stringify({ toy: code }) }),
   paths: () => [{ method: 'GET', path: '/toy/{model_name}/{n}', token: 'inference', operation: TOLD }],
   notFound: ({ target }) => (target.segments[0] === 'toys' ? '{"toys":0}' : undefined),
 }
 
 const TOLD = { description: 'Asks a toy.', operationId: 'toy', parameters: [], responses: {} }
 
-function isStream({ req }: Exchange): boolean {
-  return req.headers.accept === 'text/event-stream'
-}
-
 class ToyText implements ReplySink {
-  readonly #exchange: Exchange
-  constructor(exchange: Exchange) {
-    this.#exchange = exchange
+  readonly #call: HttpCall
+  constructor(call: HttpCall) {
+    this.#call = call
   }
   whole(head: ReplyHead, body: Uint8Array): void {
-    this.#exchange.reply.answer(head.status, ['x-toy', '1'], Buffer.concat([Buffer.from('toy says '), body]))
+    this.#call.reply.answer(head.status, ['x-toy', '1'], Buffer.concat([Buffer.from('toy says '), body]))
   }
   open(): void {
     throw new Error('not asked for')
@@ -58,11 +54,7 @@ class ToyText implements ReplySink {
     // Never opened.
   }
   fail(error: ServeError): void {
-    this.#exchange.reply.refuse(error, {
-      status: 418,
-      headers: [],
-      json: JSON.stringify({ toy: error.code }),
-    })
+    this.#call.fail(error)
   }
 }
 
@@ -129,9 +121,9 @@ test('and as a stream, item by item', async () => {
   expect(events).toHaveLength(4)
 })
 
-test('what it throws is told by the server; it has its place in the API description and its own 404', async () => {
+test('what it throws is answered by its own table; it has its place in the API description and its own 404', async () => {
   const refused = await fetch(`${inference}/toy/none/1`)
-  expect([refused.status, await refused.json()]).toEqual([404, expect.objectContaining({ code: 404 })])
+  expect([refused.status, await refused.json()]).toEqual([418, { toy: 'MODEL_NOT_FOUND' }])
   const described = (await (await fetch(`${inference}/api-description`)).json()) as { paths: object }
   expect(described.paths).toHaveProperty(['/toy/{model_name}/{n}', 'get', 'operationId'], 'toy')
   expect(await (await fetch(`${inference}/toys`)).json()).toEqual({ toys: 0 })

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from '@jest/globals'
 import { readBody } from '../../frontend/edge/http/body.ts'
 import { readDecoded } from '../../frontend/edge/http/decoded-body.ts'
-import { Exchange } from '../../frontend/edge/http/exchange.ts'
+import { HttpCall } from '../../frontend/edge/http/http-call.ts'
 import { listenerErrors } from '../../frontend/dialects/torchserve/rest-errors.ts'
 import { createState } from '../../frontend/edge/http/rest-state.ts'
 import { MESSAGES } from '../../frontend/edge/http/server.ts'
@@ -28,8 +28,8 @@ afterEach(() => {
   server?.closeAllConnections()
 })
 
-async function serve(listener: (exchange: Exchange) => void): Promise<string> {
-  server = createServer(MESSAGES, (req, res) => listener(new Exchange(state, req, res)))
+async function serve(listener: (call: HttpCall) => void): Promise<string> {
+  server = createServer(MESSAGES, (req, res) => listener(new HttpCall(state, req, res)))
   await new Promise<void>((resolve) => server!.listen(0, '127.0.0.1', resolve))
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
@@ -38,11 +38,11 @@ const broken = (): never => {
   throw new TypeError('a defect')
 }
 
-test.each<[string, (exchange: Exchange) => void]>([
-  ['reads a body', (exchange) => readBody(exchange, broken)],
-  ['reads a body that is not compressed', (exchange) => readDecoded(exchange, broken)],
-  ['hears data', (exchange) => exchange.req.on('data', exchange.guarded(broken))],
-  ['hears the end', (exchange) => exchange.req.resume().on('end', exchange.guarded(broken))],
+test.each<[string, (call: HttpCall) => void]>([
+  ['reads a body', (call) => readBody(call, broken)],
+  ['reads a body that is not compressed', (call) => readDecoded(call, broken)],
+  ['hears data', (call) => call.req.on('data', call.guarded(broken))],
+  ['hears the end', (call) => call.req.resume().on('end', call.guarded(broken))],
 ])('what throws when it %s is answered 500, and the next request is served', async (_what, listener) => {
   const url = await serve(listener)
   for (let i = 0; i < 2; i++) {
@@ -54,16 +54,16 @@ test.each<[string, (exchange: Exchange) => void]>([
 
 test('what throws after decompression is answered 500', async () => {
   const { gzipSync } = await import('node:zlib')
-  const url = await serve((exchange) => readDecoded(exchange, broken))
+  const url = await serve((call) => readDecoded(call, broken))
   const body = new Uint8Array(gzipSync('x'))
   const init = { method: 'POST', body, headers: { 'content-encoding': 'gzip' } }
   expect((await fetch(url, init)).status).toBe(500)
 })
 
 test('what throws in the middle of an answer ends its connection', async () => {
-  const url = await serve((exchange) => {
-    exchange.res.writeHead(200).write('half')
-    exchange.req.on('data', exchange.guarded(broken))
+  const url = await serve((call) => {
+    call.res.writeHead(200).write('half')
+    call.req.on('data', call.guarded(broken))
   })
   const answer = await fetch(url, { method: 'POST', body: 'x' })
   await expect(answer.text()).rejects.toThrow()

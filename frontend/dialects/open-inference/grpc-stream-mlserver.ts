@@ -104,7 +104,7 @@ export class MlserverStream implements MessageUser<ModelInferRequest>, StreamTar
     })
     if (takesStreams) job.feed = this.#feed = new CallFeed(() => this.#read())
     const sink = new StreamInferSink(reader, this)
-    sink.job = this.#job = new Job(job, sink)
+    this.#job = new Job(job, sink)
     this.#deps.models.submit(this.#job)
   }
 

@@ -55,7 +55,7 @@ export class TritonStream extends AnsweredStream<ModelInferRequest, TritonReply>
         raw: request.raw,
       })
       const sink = new StreamInferSink(reader, reply)
-      sink.job = reply.job = new Job(infer, sink)
+      reply.job = new Job(infer, sink)
       this.#deps.models.submit(reply.job)
     } catch (thrown) {
       reply.fail(ServeError.from(thrown))

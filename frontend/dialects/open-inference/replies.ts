@@ -1,5 +1,4 @@
-import { ServeError } from '../../../common/errors.ts'
-import type { Job } from '../../jobs/job.ts'
+import type { ServeError } from '../../../common/errors.ts'
 import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
 import { JoinedReply } from '../joined-reply.ts'
 import { type Answer, type AnswerReader, isNative, rejected } from './answers.ts'
@@ -37,12 +36,9 @@ export function unaryReply<Written>(
 
 /** Sends one response per item. An empty last item only ends the stream. */
 export class StreamInferSink<Written> implements ReplySink {
-  /** Set before the job is submitted. */
-  job: Job | undefined
   readonly #reader: AnswerReader<Written>
   readonly #target: StreamTarget<Written>
   #head: ReplyHead | undefined
-  #failed = false
 
   constructor(reader: AnswerReader<Written>, target: StreamTarget<Written>) {
     this.#reader = reader
@@ -52,13 +48,9 @@ export class StreamInferSink<Written> implements ReplySink {
   /** The handler does not stream. */
   whole(head: ReplyHead, body: Uint8Array): void {
     this.#head = head
-    try {
-      if (head.status >= 400 || body.byteLength > 0)
-        this.#target.item(head, wholeAnswer(head, body, this.#reader))
-      this.close()
-    } catch (thrown) {
-      this.fail(ServeError.from(thrown))
-    }
+    if (head.status >= 400 || body.byteLength > 0)
+      this.#target.item(head, wholeAnswer(head, body, this.#reader))
+    this.close()
   }
 
   /** Nothing is sent yet, because the first item determines status and headers. */
@@ -67,13 +59,9 @@ export class StreamInferSink<Written> implements ReplySink {
   }
 
   write(chunk: Uint8Array, from: number, to: number): boolean {
-    if (from === to) return true
-    try {
-      return this.#target.item(this.#head!, this.#reader.read(this.#head!, chunk.subarray(from, to)))
-    } catch (thrown) {
-      this.#broke(thrown)
-      return true
-    }
+    return (
+      from === to || this.#target.item(this.#head!, this.#reader.read(this.#head!, chunk.subarray(from, to)))
+    )
   }
 
   close(): void {
@@ -81,16 +69,6 @@ export class StreamInferSink<Written> implements ReplySink {
   }
 
   fail(error: ServeError): void {
-    if (this.#failed) return
-    this.#failed = true
-    this.#target.fail(this.#reader.failure(error))
-  }
-
-  #broke(thrown: unknown): void {
-    if (this.#failed) return
-    this.#failed = true
-    const error = ServeError.from(thrown)
-    this.job!.abort(error, 'failed')
     this.#target.fail(this.#reader.failure(error))
   }
 }

@@ -1,5 +1,7 @@
-import type { ErrorCode, ServeError } from '../../../common/errors.ts'
+import { type ErrorCode, ServeError } from '../../../common/errors.ts'
 import { errorText } from './error-text.ts'
+import type { HttpCall } from '../../edge/http/http-call.ts'
+import { baseHeaders } from '../../edge/http/reply-headers.ts'
 import { isFinalStatus, type Refusal } from '../../edge/http/http-reply.ts'
 
 /**
@@ -65,6 +67,16 @@ const UNPROCESSABLE = 422
  * in Envoy's documentation of its router filter).
  */
 const NOT_REPEATED = ['x-envoy-ratelimited', 'true']
+
+/** A failure as this protocol's clients get it. */
+export function refusal({ requestId, req }: HttpCall, error: ServeError): Refusal {
+  // With a 400, Seldon's proxy would load the model again and repeat the request; it sends this header.
+  const isSeldon = error.code === 'TENSOR_MISMATCH' && req.headers['seldon-internal-model'] !== undefined
+  const { headers, ...answer } = errorAnswer(
+    isSeldon ? new ServeError('INVALID_TENSOR', error.message) : error,
+  )
+  return { ...answer, headers: [...baseHeaders(requestId, false), ...headers] }
+}
 
 /** Does not include the headers that every response has. */
 export function errorAnswer(error: ServeError): Refusal & { json: string } {

@@ -1,14 +1,13 @@
 import { gzip } from 'node:zlib'
-import { ServeError } from '../../../common/errors.ts'
+import type { ServeError } from '../../../common/errors.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import type { AnswerFacts } from './answers.ts'
 import type { StreamTarget, UnaryTarget } from './replies.ts'
-import type { HttpReply } from '../../edge/http/http-reply.ts'
+import type { HttpCall } from '../../edge/http/http-call.ts'
 import { servesManagement } from '../../edge/http/listener-kind.ts'
 import { addHandlerHeaders, baseHeaders } from '../../edge/http/reply-headers.ts'
 import { EventStream } from '../../edge/http/sse.ts'
 import { errorText } from './error-text.ts'
-import { errorAnswer } from './rest-errors.ts'
 import type { WireAnswer } from './rest-response.ts'
 
 /** Bytes; a shorter body is not worth compressing. */
@@ -16,34 +15,32 @@ const MIN_GZIP_BYTES = 500
 
 /** Sends a unary response, compressed if the client accepts that. */
 export class InferResponse implements UnaryTarget<WireAnswer> {
-  readonly #reply: HttpReply
+  readonly #call: HttpCall
   readonly #gzip: boolean
 
-  constructor(reply: HttpReply, takesGzip: boolean) {
-    this.#reply = reply
+  constructor(call: HttpCall, takesGzip: boolean) {
+    this.#call = call
     this.#gzip = takesGzip
   }
 
   answer(head: ReplyHead, { contentType, body, headers }: WireAnswer): void {
-    const all = headersFor(this.#reply, head.status, contentType)
+    const all = headersFor(this.#call, head.status, contentType)
     all.push(...headers)
-    addOwnHeaders(all, head, this.#reply)
+    addOwnHeaders(all, head, this.#call)
     if (!this.#gzip || body.byteLength < MIN_GZIP_BYTES) {
-      this.#reply.answer(head.status, all, body)
+      this.#call.reply.answer(head.status, all, body)
       return
     }
     gzip(body, (error, packed) => {
-      try {
+      this.#call.guard(() => {
         if (error !== null) throw error
-        this.#reply.answer(head.status, [...all, ...PACKED], packed)
-      } catch (thrown) {
-        this.fail(ServeError.from(thrown))
-      }
+        this.#call.reply.answer(head.status, [...all, ...PACKED], packed)
+      })
     })
   }
 
   fail(error: ServeError): void {
-    refuse(this.#reply, error)
+    this.#call.fail(error)
   }
 }
 
@@ -57,8 +54,8 @@ export class InferEvents implements StreamTarget<string> {
   readonly #events: EventStream
   readonly #facts: AnswerFacts
 
-  constructor(reply: HttpReply, facts: AnswerFacts) {
-    this.#events = new EventStream(reply)
+  constructor(call: HttpCall, facts: AnswerFacts) {
+    this.#events = new EventStream(call)
     this.#facts = facts
   }
 
@@ -73,54 +70,46 @@ export class InferEvents implements StreamTarget<string> {
   }
 
   fail(error: ServeError): void {
-    const { reply } = this.#events
+    const { call } = this.#events
     const { id, modelName } = this.#facts
-    if (!reply.opened) {
-      refuse(reply, error)
+    if (!call.reply.opened) {
+      call.fail(error)
       return
     }
-    reply.exchange.logFailure(error)
+    call.logFailure(error)
     this.#events.event(JSON.stringify({ error: errorText(error), id, model_name: modelName }))
     this.#events.end()
   }
 
   #open(head: ReplyHead): void {
-    if (this.#events.reply.opened) return
+    const { call } = this.#events
+    if (call.reply.opened) return
     const headers: string[] = []
-    addOwnHeaders(headers, head, this.#events.reply)
+    addOwnHeaders(headers, head, call)
     this.#events.open(headers)
   }
 }
 
-/** The reply to a request that is not an inference. */
-export type Told = readonly [status: number, body: object]
+/** The reply to a request that is not an inference: its status and its body. */
+export type JsonAnswer = readonly [status: number, body: object]
 
 /** Sends JSON once it is available. */
-export function tell(reply: HttpReply, telling: Promise<Told>): void {
-  telling.then(
-    ([status, body]) => {
-      reply.answer(status, headersFor(reply, status, 'application/json'), Buffer.from(JSON.stringify(body)))
-    },
-    (thrown: unknown) => {
-      refuse(reply, ServeError.from(thrown))
-    },
-  )
+export function sendJson(call: HttpCall, answer: Promise<JsonAnswer>): void {
+  answer
+    .then(([status, body]) => {
+      const headers = headersFor(call, status, 'application/json')
+      call.reply.answer(status, headers, Buffer.from(JSON.stringify(body)))
+    })
+    .catch((thrown: unknown) => call.fail(thrown))
 }
 
-/** Sends the failure as a plain response; nothing may have been sent before. */
-export function refuse(reply: HttpReply, error: ServeError): void {
-  const { status, json, headers } = errorAnswer(error)
-  const base = baseHeaders(reply.exchange.requestId, false)
-  reply.refuse(error, { status, json, headers: [...base, ...headers] })
-}
-
-function headersFor(reply: HttpReply, status: number, contentType: string): string[] {
-  const headers = baseHeaders(reply.exchange.requestId, reply.keepsAlive(status))
+function headersFor({ requestId, reply }: HttpCall, status: number, contentType: string): string[] {
+  const headers = baseHeaders(requestId, reply.keepsAlive(status))
   headers.push('content-type', contentType)
   return headers
 }
 
 /** The handler's headers; the protocol determines the content type. */
-function addOwnHeaders(flat: string[], head: ReplyHead, { exchange }: HttpReply): void {
-  addHandlerHeaders(flat, { ...head, contentType: undefined }, servesManagement(exchange.state.listener))
+function addOwnHeaders(flat: string[], head: ReplyHead, { state }: HttpCall): void {
+  addHandlerHeaders(flat, { ...head, contentType: undefined }, servesManagement(state.listener))
 }

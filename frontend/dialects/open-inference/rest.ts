@@ -3,14 +3,14 @@ import { checkBody } from '../../../common/json-bounds.ts'
 import { parseObject } from '../../../common/tensors/message.ts'
 import { audited } from '../../edge/http/audited.ts'
 import { readDecoded } from '../../edge/http/decoded-body.ts'
-import type { Exchange } from '../../edge/http/exchange.ts'
+import type { HttpCall } from '../../edge/http/http-call.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
 import type { RestDialect } from '../rest-dialect.ts'
 import { takesTensors } from './infer-job.ts'
 import { modelMetadata, serverFacts } from './metadata.ts'
-import { errorAnswer } from './rest-errors.ts'
+import { errorAnswer, refusal } from './rest-errors.ts'
 import { infer } from './rest-infer.ts'
-import { refuse as refuseReply, tell, type Told } from './rest-reply.ts'
+import { type JsonAnswer, sendJson } from './rest-reply.ts'
 import {
   type InferRoute,
   openInferencePaths,
@@ -19,106 +19,85 @@ import {
 } from './rest-route.ts'
 
 /** The Open Inference Protocol over REST: all paths below /v2 that are not TorchServe's or OpenAI's. */
-export const openInference: RestDialect = { handle, paths: openInferencePaths, notFound, refuse }
+export const openInference: RestDialect<OpenInferenceRoute> = {
+  name: 'open-inference',
+  route: ({ target }) => openInferenceRoute(target.segments),
+  answer,
+  refusal,
+  paths: openInferencePaths,
+  notFound,
+}
 
 /**
  * TorchServe also has the path `infer` without a version. It belongs to the protocol with
  * ts_open_inference_protocol, and for models whose handler has methods besides `handle`.
  */
-function handle(exchange: Exchange): boolean {
-  const route = routeOf(exchange)
-  if (route === undefined) return false
-  try {
-    // Before anything shows whether the model is there.
-    exchange.admit(route.kind === 'load' || route.kind === 'unload' ? 'management' : 'inference')
-    if (isTorchServes(exchange, route)) return false
-    answer(exchange, route)
-  } catch (thrown) {
-    refuseReply(exchange.reply, ServeError.from(thrown))
-  }
-  return true
-}
-
-function refuse(exchange: Exchange, error: ServeError): boolean {
-  if (routeOf(exchange) === undefined) return false
-  refuseReply(exchange.reply, error)
-  return true
-}
-
-function routeOf({ target: { segments } }: Exchange): OpenInferenceRoute | undefined {
-  return openInferenceRoute(segments)
-}
-
-/** Clients expect the protocol's `error` key in every 404 below /v2, including paths that only Triton has. */
-function notFound({ target }: Exchange, error: ServeError): string | undefined {
-  return target.segments[0] === 'v2' ? errorAnswer(error).json : undefined
-}
-
-function isTorchServes(exchange: Exchange, route: OpenInferenceRoute): boolean {
-  const { settings } = exchange.state
-  if (route.kind !== 'infer' || route.version !== undefined || settings.openInferenceProtocol) return false
-  try {
-    return !takesTensors(exchange.route(route.model, undefined).status)
-  } catch {
-    return false // for an unknown model, one body serves both kinds of clients
-  }
-}
-
-function answer(exchange: Exchange, route: OpenInferenceRoute): void {
+function answer(call: HttpCall, route: OpenInferenceRoute): false | undefined {
+  // Before anything shows whether the model is there.
+  call.admit(route.kind === 'load' || route.kind === 'unload' ? 'management' : 'inference')
+  if (isTorchServes(call, route)) return false
   switch (route.kind) {
     case 'infer':
     case 'infer_stream':
     case 'generate':
     case 'generate_stream':
-      infer(exchange, route as InferRoute)
-      return
+      infer(call, route as InferRoute)
+      break
     case 'index':
-      index(exchange)
-      return
+      index(call)
+      break
     case 'load':
     case 'unload':
-      manageAudited(exchange, route.kind, route.model)
-      return
+      sendJson(call, manage(call, route.kind, route.model))
+      break
     default:
-      tell(exchange.reply, told(exchange, route))
+      sendJson(call, statusOf(call, route))
+  }
+  return undefined
+}
+
+/** Clients expect the protocol's `error` key in every 404 below /v2, including paths that only Triton has. */
+function notFound({ target }: HttpCall, error: ServeError): string | undefined {
+  return target.segments[0] === 'v2' ? errorAnswer(error).json : undefined
+}
+
+function isTorchServes(call: HttpCall, route: OpenInferenceRoute): boolean {
+  const { settings } = call.state
+  if (route.kind !== 'infer' || route.version !== undefined || settings.openInferenceProtocol) return false
+  try {
+    return !takesTensors(call.routeTo(route.model, undefined).status)
+  } catch {
+    return false // for an unknown model, one body serves both kinds of clients
   }
 }
 
 /** `{"ready": true}` selects models that can serve requests. tritonclient sends no body at all. */
-function index(exchange: Exchange): void {
-  readDecoded(exchange, (error, body) => {
-    const list = async (): Promise<Told> => {
-      if (error !== undefined) throw error
-      checkBody(body, exchange.state.settings.maxRequestElements)
-      const onlyReady = body.byteLength > 0 && parseObject(body)['ready'] === true
-      return [200, await exchange.models.repository.index(onlyReady)]
-    }
-    tell(exchange.reply, list())
+function index(call: HttpCall): void {
+  readDecoded(call, (body) => {
+    checkBody(body, call.state.settings.maxRequestElements)
+    const onlyReady = body.byteLength > 0 && parseObject(body)['ready'] === true
+    sendJson(
+      call,
+      call.models.repository.index(onlyReady).then((list) => [200, list]),
+    )
   })
 }
 
-function manageAudited(exchange: Exchange, what: 'load' | 'unload', model: string): void {
-  const run = (): Promise<Told> => manage(exchange, what, model)
-  tell(exchange.reply, audited(exchange, `${what} model`, { model }, run, errorAnswer))
-}
-
-async function manage(
-  { state, req, models }: Exchange,
-  what: 'load' | 'unload',
-  model: string,
-): Promise<Told> {
-  if (req.method !== 'POST') throw new ServeError('METHOD_NOT_ALLOWED', 'Method Not Allowed')
-  if (!state.settings.enableModelApi)
-    throw new ServeError(
-      'API_DISABLED',
-      'Loading and unloading models is disabled; set enable_model_api=true',
-    )
-  await models.repository[what](model)
-  return [200, { name: model, [what]: true }]
+function manage(call: HttpCall, what: 'load' | 'unload', model: string): Promise<JsonAnswer> {
+  return audited(call, `${what} model`, { model }, async () => {
+    if (call.req.method !== 'POST') throw new ServeError('METHOD_NOT_ALLOWED', 'Method Not Allowed')
+    if (!call.state.settings.enableModelApi)
+      throw new ServeError(
+        'API_DISABLED',
+        'Loading and unloading models is disabled; set enable_model_api=true',
+      )
+    await call.models.repository[what](model)
+    return [200, { name: model, [what]: true }]
+  })
 }
 
 /** Health and metadata of the server and its models. Accepts any method, as in TorchServe. */
-async function told({ models }: Exchange, route: OpenInferenceRoute): Promise<Told> {
+async function statusOf({ models }: HttpCall, route: OpenInferenceRoute): Promise<JsonAnswer> {
   switch (route.kind) {
     case 'live':
       return [200, { live: true }]

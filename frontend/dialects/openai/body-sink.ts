@@ -14,7 +14,7 @@ export class BodySink extends EventSink {
     const json = parseJson(text)
     if (isObject(json) && json['object'] === 'error') throw refusal(json, head)
     if (this.stream) this.#send(text, true)
-    else answerJson(this.events.reply, head.status, body)
+    else answerJson(this.events.call, head.status, body)
   }
 
   write(chunk: Uint8Array, from: number, to: number): boolean {

@@ -5,23 +5,23 @@ import { asBuffer } from '../../../common/tensors/bytes.ts'
 import { MAX_CHOICES } from '../../../common/openai/request.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import { JoinedReply } from '../joined-reply.ts'
-import type { OpenAICall } from './call.ts'
-import { JobGroup } from './job-group.ts'
-import { answerJson, failReply } from './rest-reply.ts'
+import type { EventStream } from '../../edge/http/sse.ts'
+import { type CommonRequest, JobGroup } from './job-group.ts'
+import { answerJson } from './rest-reply.ts'
 
 /**
  * The default mapping of embeddings for handlers with `handle`: each input is a request with the text as part
  * `data`. The response is JSON: a vector, or an object with the vector as `embedding`.
  */
-export function mapEmbeddings(call: OpenAICall, body: EmbeddingsRequest): void {
-  const { events } = call
-  const { state, reply } = call.exchange
+export function mapEmbeddings(events: EventStream, common: CommonRequest, body: EmbeddingsRequest): void {
+  const { call } = events
+  const { state, reply } = call
   const texts = textsOf(body)
   const vectors: (number[] | undefined)[] = texts.map(() => undefined)
-  const jobs = new JobGroup(call)
+  const jobs = new JobGroup(call, common)
   let missing = texts.length
   const failed = (error: ServeError): void => {
-    failReply(events, error)
+    call.fail(error)
     jobs.cancel('failed')
   }
   const done = (index: number, vector: number[]): void => {
@@ -30,7 +30,7 @@ export function mapEmbeddings(call: OpenAICall, body: EmbeddingsRequest): void {
     if (missing > 0) return
     const format = body.encoding_format ?? 'float'
     const json = embeddingsAnswer({ embeddings: vectors as number[][] }, body.model, format)
-    answerJson(reply, 200, Buffer.from(JSON.stringify(json)))
+    answerJson(call, 200, Buffer.from(JSON.stringify(json)))
   }
   if (!reply.follow(jobs)) return
   texts.forEach((text, index) => {
@@ -41,7 +41,7 @@ export function mapEmbeddings(call: OpenAICall, body: EmbeddingsRequest): void {
     }
     const { maxResponseSize } = state.settings
     const sink = new JoinedReply(target, maxResponseSize, () => 'The response exceeds max_response_size')
-    sink.job = jobs.submit([{ name: 'data', data: Buffer.from(text) }], sink)
+    jobs.submit([{ name: 'data', data: Buffer.from(text) }], sink)
   })
 }
 

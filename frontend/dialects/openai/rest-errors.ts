@@ -1,4 +1,7 @@
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
+import type { HttpCall } from '../../edge/http/http-call.ts'
+import type { Refusal } from '../../edge/http/http-reply.ts'
+import { baseHeaders } from '../../edge/http/reply-headers.ts'
 
 /** Converts errors to the OpenAI API (docs/openai.md). */
 interface OpenAIAnswer {
@@ -66,19 +69,20 @@ const WORTH_RETRYING: ReadonlySet<ErrorCode> = new Set([
   'WORKER_LOST',
 ])
 
-interface OpenAIFailure {
-  readonly status: number
-  /** The error object as JSON, on one line. */
-  readonly json: string
-  /** Names and values, alternating. */
-  readonly headers: readonly string[]
+/** A failure as this API's clients get it. */
+export function refusal(call: HttpCall, error: ServeError): Refusal {
+  const { headers, ...answer } = openaiFailure(error, call.modelMeant(error))
+  return {
+    ...answer,
+    headers: [...baseHeaders(call.requestId, false), ...headers, ...call.rateHeaders()],
+  }
 }
 
 /**
- * An error response of this API.
+ * The same without what depends on the call.
  * @param meant name of the model that the client may have meant; the clients show only the message
  */
-export function openaiFailure(error: ServeError, meant?: string): OpenAIFailure {
+export function openaiFailure(error: ServeError, meant?: string): Refusal {
   const { status, type, code } = answerOf(error)
   const message = meant === undefined ? error.message : `${error.message}; did you mean ${meant}?`
   return {

@@ -6,9 +6,8 @@ import { DEFAULT_CHAT_STOPS, defaultChatPrompt, otherThanText } from '../../../c
 import type { ChatCompletionRequest, CompletionRequest, FinishReason } from '../../../common/openai/types.ts'
 import type { InputPart } from '../../../common/handler-methods.ts'
 import type { EventStream } from '../../edge/http/sse.ts'
-import type { OpenAICall } from './call.ts'
-import { JobGroup } from './job-group.ts'
-import { answerJson, DONE, failReply } from './rest-reply.ts'
+import { type CommonRequest, JobGroup } from './job-group.ts'
+import { answerJson, DONE, failEvents } from './rest-reply.ts'
 import { TextSink, type TextSinkOwner } from './text-sink.ts'
 
 type TextRequest =
@@ -19,15 +18,15 @@ type TextRequest =
  * the default template), the part `parameters` has the other fields as JSON, and the text of every item is a
  * delta. Each choice is a request to the handler.
  */
-export function mapText(call: OpenAICall, request: TextRequest): void {
-  const { state, reply } = call.exchange
+export function mapText(events: EventStream, common: CommonRequest, request: TextRequest): void {
+  const { state, reply } = events.call
   const { n } = request.body
   const prompts = promptsOf(request).map((prompt) => ({ name: 'data', data: Buffer.from(prompt) }))
   const parameters = parametersPart(request.body)
-  const jobs = new JobGroup(call)
+  const jobs = new JobGroup(events.call, common)
   const count = n ?? 1
   checkChoices(prompts, parameters, count, state.settings.maxRequestSize)
-  const run = new TextRun(call.events, request, jobs, prompts.length * count, state.settings.maxResponseSize)
+  const run = new TextRun(events, request, jobs, prompts.length * count, state.settings.maxResponseSize)
   if (!reply.follow(jobs)) return
   const stops = stopsOf(request)
   for (let index = 0; index < prompts.length * count && !run.ended; index++) {
@@ -90,7 +89,7 @@ class TextRun implements TextSinkOwner {
     this.#roomFor = maxBytes
     this.#chat = request.operation === 'chat'
     const head = {
-      id: `${this.#chat ? 'chatcmpl' : 'cmpl'}-${events.reply.exchange.requestId}`,
+      id: `${this.#chat ? 'chatcmpl' : 'cmpl'}-${events.call.requestId}`,
       created: Math.floor(Date.now() / 1000),
       model,
       includeUsage: options?.include_usage === true,
@@ -118,7 +117,7 @@ class TextRun implements TextSinkOwner {
     if (this.#open > 0 || this.#events.ended) return
     if (this.#stream === undefined) {
       const whole = this.#chat ? this.#collector.chat() : this.#collector.text()
-      answerJson(this.#events.reply, 200, Buffer.from(JSON.stringify(whole)))
+      answerJson(this.#events.call, 200, Buffer.from(JSON.stringify(whole)))
       return
     }
     for (const chunk of this.#stream.end()) this.#events.event(JSON.stringify(chunk))
@@ -127,7 +126,7 @@ class TextRun implements TextSinkOwner {
   }
 
   failed(error: ServeError): void {
-    failReply(this.#events, error)
+    failEvents(this.#events, error)
     this.#jobs.cancel('failed')
   }
 

@@ -5,7 +5,7 @@ import type Koa from 'koa'
 import { ServeError, absent } from '../../../common/errors.ts'
 import { baseHeaders } from '../../edge/http/reply-headers.ts'
 import { consoleDir } from '../../package-info.ts'
-import { exchangeOf, methodNotAllowed } from './rest-koa.ts'
+import { callOf, methodNotAllowed } from './rest-koa.ts'
 
 /** A file of the page, in memory. */
 interface ConsoleFile {
@@ -46,17 +46,17 @@ const NOT_BUILT =
 export function consolePages(folder = consoleDir): Koa.Middleware {
   let files: ReadonlyMap<string, ConsoleFile> | undefined
   return (ctx, next) => {
-    const exchange = exchangeOf(ctx)
-    const [first, ...rest] = exchange.target.segments
+    const call = callOf(ctx)
+    const [first, ...rest] = call.target.segments
     if (first !== 'console') return next()
-    exchange.admit(undefined)
+    call.admit(undefined)
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') throw methodNotAllowed()
     files ??= filesOf(folder)
     const name = rest.join('/')
     const file = files.get(name === '' ? 'index.html' : name)
     if (file === undefined) throw notThere(name, files)
     ctx.respond = false
-    const { reply, requestId } = exchange
+    const { reply, requestId } = call
     const isKnown = names(ctx.get('if-none-match'), file.etag)
     const status = isKnown ? 304 : 200
     const head = [...baseHeaders(requestId, reply.keepsAlive(status)), ...file.headers]

@@ -3,8 +3,8 @@ import { STATUS_CODES } from 'node:http'
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
 import { exactJson } from '../../../common/exact-json.ts'
 import type { BareAnswer } from '../../edge/http/bare-answer.ts'
-import { isFinalStatus } from '../../edge/http/http-reply.ts'
-import type { Exchange } from '../../edge/http/exchange.ts'
+import { isFinalStatus, type Refusal } from '../../edge/http/http-reply.ts'
+import type { HttpCall } from '../../edge/http/http-call.ts'
 import type { ListenerErrors } from '../../edge/http/rest-state.ts'
 import type { RestDialect } from '../rest-dialect.ts'
 
@@ -136,7 +136,7 @@ export function commonHeaders(requestId: string, keepAlive: boolean): string[] {
  */
 export function listenerErrors(dialects: readonly RestDialect[]): ListenerErrors {
   return {
-    fail: (exchange, error) => fail(exchange, error, dialects),
+    refusal: (call, error) => refusal(call, error, dialects),
     malformed: (late) =>
       late
         ? bare(408, errorBody(408, 'RequestTimeoutException', 'The request took too long to arrive.'))
@@ -153,26 +153,22 @@ const CAUSE_HINT = 'the log of the server has the cause'
 
 const TOO_MANY_CONNECTIONS = errorBody(503, unavailable.type, 'The server has too many connections.')
 
-function fail(exchange: Exchange, error: ServeError, dialects: readonly RestDialect[]): void {
+function refusal(call: HttpCall, error: ServeError, dialects: readonly RestDialect[]): Refusal {
   const { status, type } = errorAnswer(error)
-  const json = notFound(exchange, error, dialects) ?? errorBody(status, type, error.message)
-  const headers = commonHeaders(exchange.requestId, false)
+  const json = notFound(call, error, dialects) ?? errorBody(status, type, error.message)
+  const headers = commonHeaders(call.requestId, false)
   if (error.retryAfter !== undefined) headers.push('Retry-After', error.retryAfter)
   // TorchServe's tests compare the whole body.
   if (error.code === 'DOWNLOAD_FAILED' && error.detail !== undefined) headers.push('x-hint', CAUSE_HINT)
-  if (error.code === 'METHOD_NOT_ALLOWED' && exchange.target.segments.length === 0)
+  if (error.code === 'METHOD_NOT_ALLOWED' && call.target.segments.length === 0)
     headers.push('x-hint', ROOT_HINT)
-  exchange.reply.refuse(error, { status, reason: phraseOf(status), headers, json })
+  return { status, reason: phraseOf(status), headers, json }
 }
 
-function notFound(
-  exchange: Exchange,
-  error: ServeError,
-  dialects: readonly RestDialect[],
-): string | undefined {
+function notFound(call: HttpCall, error: ServeError, dialects: readonly RestDialect[]): string | undefined {
   if (error.code !== 'ROUTE_NOT_FOUND') return undefined
   for (const dialect of dialects) {
-    const json = dialect.notFound?.(exchange, error)
+    const json = dialect.notFound?.(call, error)
     if (json !== undefined) return json
   }
   return undefined

@@ -3,11 +3,11 @@ import type { Context } from 'koa'
 import { ServeError } from '../../../common/errors.ts'
 import type { EventTopic } from '../../../common/server-events.ts'
 import type { ChunkWriter } from '../../edge/http/chunk-writer.ts'
-import type { Exchange } from '../../edge/http/exchange.ts'
+import type { HttpCall } from '../../edge/http/http-call.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 import { EVENT_STREAM_TYPE, eventStreamHead } from '../../edge/http/sse.ts'
 import type { EventOutlet, EventQuery } from '../../watch/viewers.ts'
-import { exchangeOf } from './rest-koa.ts'
+import { callOf } from './rest-koa.ts'
 import { queryParams } from './rest-management-params.ts'
 
 const TOPICS: readonly EventTopic[] = ['overview', 'requests', 'log']
@@ -18,7 +18,7 @@ const MAX_REQUESTS = 5_000
 export function eventRouter(state: RestState): Router {
   const router = new Router()
   router.get('/events', (ctx) => {
-    const exchange = exchangeOf(ctx)
+    const call = callOf(ctx)
     const query = eventQuery(ctx)
     if (ctx.method === 'HEAD') {
       ctx.status = 200
@@ -26,8 +26,8 @@ export function eventRouter(state: RestState): Router {
       return
     }
     ctx.respond = false
-    const leave = state.events.watch(exchange.principal, query, new Outlet(exchange))
-    if (!exchange.reply.follow({ cancel: leave, drained: () => undefined })) leave()
+    const leave = state.events.watch(call.principal, query, new Outlet(call))
+    if (!call.reply.follow({ cancel: leave, drained: () => undefined })) leave()
   })
   return router
 }
@@ -68,29 +68,29 @@ function requestsOf(text: string | undefined): number {
 
 /** The connection of a viewer. Its head leaves with the first event, so that a refusal has its own status. */
 class Outlet implements EventOutlet {
-  readonly #exchange: Exchange
+  readonly #call: HttpCall
   #writer: ChunkWriter | undefined
 
-  constructor(exchange: Exchange) {
-    this.#exchange = exchange
+  constructor(call: HttpCall) {
+    this.#call = call
   }
 
   get isFull(): boolean {
-    return this.#exchange.res.writableLength > 0
+    return this.#call.res.writableLength > 0
   }
 
   send(bytes: Buffer): void {
-    const { reply } = this.#exchange
+    const { reply } = this.#call
     if (reply.ended) return
-    this.#writer ??= reply.open(200, eventStreamHead(reply))
+    this.#writer ??= reply.open(200, eventStreamHead(this.#call))
     this.#writer.write(bytes, 0, bytes.byteLength)
   }
 
   end(): void {
-    this.#exchange.reply.end()
+    this.#call.reply.end()
   }
 
   cut(why: ServeError): void {
-    this.#exchange.reply.break(why)
+    this.#call.reply.break(why)
   }
 }

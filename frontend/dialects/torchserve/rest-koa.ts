@@ -3,17 +3,17 @@ import Koa from 'koa'
 import type { IncomingMessage } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
 import type { Scope } from '../../auth/principal.ts'
-import type { Exchange } from '../../edge/http/exchange.ts'
+import type { HttpCall } from '../../edge/http/http-call.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 import { audited, type AuditSubject } from '../../edge/http/audited.ts'
 import { MODEL_API_HINT } from '../model-api-hint.ts'
-import { commonHeaders, errorAnswer, prettyJson } from './rest-errors.ts'
+import { commonHeaders, prettyJson } from './rest-errors.ts'
 
 /** Codes of errors that a client causes when it leaves. */
 const LEFT: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
 
 /** Koa needs Node's request and response objects. */
-const exchanges = new WeakMap<IncomingMessage, Exchange>()
+const calls = new WeakMap<IncomingMessage, HttpCall>()
 
 /** A Koa app whose middleware may throw ServeErrors; it adds TorchServe's headers. */
 export function createKoa(state: RestState): Koa {
@@ -27,17 +27,17 @@ export function createKoa(state: RestState): Koa {
   return app
 }
 
-/** Passes exchanges to a Koa app. */
-export function koaHandler(koa: Koa): (exchange: Exchange) => void {
+/** Passes calls to a Koa app. */
+export function koaHandler(koa: Koa): (call: HttpCall) => void {
   const handle = koa.callback()
-  return (exchange) => {
-    exchanges.set(exchange.req, exchange)
-    void handle(exchange.req, exchange.res)
+  return (call) => {
+    calls.set(call.req, call)
+    void handle(call.req, call.res)
   }
 }
 
-export function exchangeOf(ctx: Koa.Context): Exchange {
-  return exchanges.get(ctx.req)!
+export function callOf(ctx: Koa.Context): HttpCall {
+  return calls.get(ctx.req)!
 }
 
 /**
@@ -45,31 +45,31 @@ export function exchangeOf(ctx: Koa.Context): Exchange {
  * response.
  */
 const answer: Koa.Middleware = async (ctx, next) => {
-  const exchange = exchangeOf(ctx)
-  const { state, reply } = exchange
+  const call = callOf(ctx)
+  const { state, reply } = call
   try {
     // Koa's router decodes segment by segment, TorchServe the whole path: `/models/a%2F1` is model a, version
     // 1.
     if (ctx.path.includes('%'))
-      ctx.path = `/${exchange.target.segments.map((segment) => encodeURIComponent(segment)).join('/')}`
+      ctx.path = `/${call.target.segments.map((segment) => encodeURIComponent(segment)).join('/')}`
     await next()
-    nameSpan(ctx, exchange)
+    nameSpan(ctx, call)
     // The route answers by itself.
     if (ctx.respond === false) return
     if (ctx.status === 404) throw new ServeError('ROUTE_NOT_FOUND', ROUTE_NOT_FOUND)
   } catch (thrown) {
     ctx.respond = false
-    if (!ctx.headerSent) state.errors.fail(exchange, ServeError.from(thrown))
+    if (!ctx.headerSent) call.fail(thrown)
     return
   }
-  const headers = commonHeaders(exchange.requestId, reply.keepsAlive(ctx.status))
-  state.cors.addTo(headers, exchange.req)
+  const headers = commonHeaders(call.requestId, reply.keepsAlive(ctx.status))
+  state.cors.addTo(headers, call.req)
   for (let i = 0; i < headers.length; i += 2) ctx.set(headers[i]!, headers[i + 1]!)
-  exchange.answered(ctx.status)
+  call.answered(ctx.status)
 }
 
 /** The router knows the template of the path. */
-function nameSpan(ctx: Koa.Context, { span }: Exchange): void {
+function nameSpan(ctx: Koa.Context, { span }: HttpCall): void {
   const { _matchedRoute: route } = ctx as RouterContext
   if (span === undefined || typeof route !== 'string') return
   const template = route.replace(/:(\w+)/g, '{$1}')
@@ -86,7 +86,7 @@ export function methodNotAllowed(): ServeError {
 
 /** The model API is off: a header and the log say so, as the answer has TorchServe's words. */
 export function apiDisabled(ctx: Koa.Context): ServeError {
-  exchangeOf(ctx).state.log.warn(
+  callOf(ctx).state.log.warn(
     {},
     `${ctx.method} ${ctx.path} was refused: the model API is off; ${MODEL_API_HINT}`,
   )
@@ -94,10 +94,10 @@ export function apiDisabled(ctx: Koa.Context): ServeError {
   return new ServeError('API_DISABLED', METHOD_NOT_ALLOWED)
 }
 
-/** Admits requests with the right token; without `kind`, all requests. `hasOwnLimit`: see Exchange.admit. */
+/** Admits requests with the right token; without `kind`, all requests. `hasOwnLimit`: see HttpCall.admit. */
 export function admission(kind: Scope | undefined, hasOwnLimit = false): Koa.Middleware {
   return (ctx, next) => {
-    exchangeOf(ctx).admit(kind, hasOwnLimit)
+    callOf(ctx).admit(kind, hasOwnLimit)
     return next()
   }
 }
@@ -110,14 +110,14 @@ export function managing(
   return (ctx: RouterContext): Promise<void> => {
     const { model, version, workflow } = ctx.params as Record<string, string | undefined>
     const subject = { model, version, workflow }
-    return audited(exchangeOf(ctx), operation, subject, () => run(ctx, subject), errorAnswer)
+    return audited(callOf(ctx), operation, subject, () => run(ctx, subject))
   }
 }
 
 /** Only who has the scope; also while the server stops. */
 export function authorization(scope: Scope): Koa.Middleware {
   return (ctx, next) => {
-    exchangeOf(ctx).authorize(scope)
+    callOf(ctx).authorize(scope)
     return next()
   }
 }

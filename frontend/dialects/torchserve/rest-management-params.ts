@@ -6,7 +6,7 @@ import { checkBody } from '../../../common/json-bounds.ts'
 import { closest } from '../../../common/names.ts'
 import { readBody } from '../../edge/http/body.ts'
 import { mediaType } from '../../edge/http/request-headers.ts'
-import { exchangeOf } from './rest-koa.ts'
+import { callOf } from './rest-koa.ts'
 
 /**
  * Parameters by name, as strings. A value that cannot be used counts as absent, and a boolean is false unless
@@ -127,21 +127,16 @@ export async function queryOrJsonParams(ctx: Context): Promise<Params> {
  */
 export function warned(ctx: Context, { warnings }: Params, value: object): object {
   if (warnings.length === 0) return value
-  const { log } = exchangeOf(ctx).state
+  const { log } = callOf(ctx).state
   for (const warning of warnings) log.warn({}, `${ctx.method} ${ctx.path}: ${warning}`)
   return Array.isArray(value) ? value : { ...value, warnings }
 }
 
 /** A JSON body, not yet parsed. @throws ServeError PAYLOAD_TOO_LARGE, INVALID_ARGUMENT */
 export async function boundedBody(ctx: Context): Promise<Buffer> {
-  const exchange = exchangeOf(ctx)
-  const body = await new Promise<Buffer>((resolve, reject) => {
-    readBody(exchange, (error, read) => {
-      if (error === undefined) resolve(read)
-      else reject(error)
-    })
-  })
-  checkBody(body, exchange.state.settings.maxRequestElements)
+  const call = callOf(ctx)
+  const body = await new Promise<Buffer>((resolve, reject) => readBody(call, resolve, reject))
+  checkBody(body, call.state.settings.maxRequestElements)
   return body
 }
 

@@ -5,7 +5,7 @@ import type { OperationResult } from '../../models/operations.ts'
 import { modelManagementDescription } from './api-description/documents.ts'
 import { modelObject } from '../../models/readiness.ts'
 import { auditedKey, type AuditSubject } from '../../edge/http/audited.ts'
-import { answerJson, apiDisabled, exchangeOf, managing } from './rest-koa.ts'
+import { answerJson, apiDisabled, callOf, managing } from './rest-koa.ts'
 import { sendJson } from './rest-reply.ts'
 import { type Params, queryOrJsonParams, queryParams, warned } from './rest-management-params.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
@@ -33,7 +33,7 @@ export function managementRouter(state: RestState): Router {
   const setDefault = (ctx: RouterContext): void => {
     const params = queryParams(ctx)
     params.checkNames()
-    answer(ctx, params, exchangeOf(ctx).models.setDefault(ctx.params['model']!, ctx.params['version']!))
+    answer(ctx, params, callOf(ctx).models.setDefault(ctx.params['model']!, ctx.params['version']!))
   }
   router.put('/models/:model/:version/set-default', managing('set default version', setDefault))
   router.get('/v1/models/:model', (ctx) => readiness(ctx))
@@ -46,7 +46,7 @@ export function tokenRouter(state: RestState): Router {
   router.all('/token', async (ctx) => {
     const kind = queryParams(ctx).text('type')
     const { authorization } = ctx.req.headers
-    await auditedKey(exchangeOf(ctx), `make ${kind ?? ''} token`, () =>
+    await auditedKey(callOf(ctx), `make ${kind ?? ''} token`, () =>
       state.authorizer.rotate(kind, authorization, ctx.req.socket),
     )
     ctx.status = 200
@@ -62,7 +62,7 @@ function list(ctx: RouterContext): void {
   const token = params.integer('next_page_token') ?? params.integer('nextPageToken')
   const limit = params.integer('limit')
   params.checkNames()
-  answerJson(ctx, 200, warned(ctx, params, exchangeOf(ctx).models.list(limit, token)))
+  answerJson(ctx, 200, warned(ctx, params, callOf(ctx).models.list(limit, token)))
 }
 
 async function register(state: RestState, ctx: RouterContext, subject: AuditSubject): Promise<void> {
@@ -87,7 +87,7 @@ async function register(state: RestState, ctx: RouterContext, subject: AuditSubj
     sha256: pinOf(params.text('sha256')),
   }
   params.checkNames()
-  answer(ctx, params, await exchangeOf(ctx).models.register(request))
+  answer(ctx, params, await callOf(ctx).models.register(request))
 }
 
 async function describe(ctx: RouterContext): Promise<void> {
@@ -95,21 +95,21 @@ async function describe(ctx: RouterContext): Promise<void> {
   const customized = params.flag('customized') ?? false
   params.checkNames()
   const { model, version } = ctx.params as { model: string; version?: string }
-  const { models, reply } = exchangeOf(ctx)
-  const described = warned(ctx, params, await models.describe(model, version, customized))
+  const call = callOf(ctx)
+  const described = warned(ctx, params, await call.models.describe(model, version, customized))
   if (!customized || version === 'all') {
     answerJson(ctx, 200, described)
     return
   }
   // A handler makes this answer, and in TorchServe its phrase is empty, too.
   ctx.respond = false
-  sendJson(reply, 200, described, '')
+  sendJson(call, 200, described, '')
 }
 
 /** The API description of managing this model. */
 async function describeApi(ctx: RouterContext): Promise<void> {
   const model = ctx.params['model']!
-  await exchangeOf(ctx).models.describe(model, ctx.params['version'])
+  await callOf(ctx).models.describe(model, ctx.params['version'])
   answerJson(ctx, 200, modelManagementDescription(model))
 }
 
@@ -124,7 +124,7 @@ async function scale(ctx: RouterContext, subject: AuditSubject): Promise<void> {
     synchronous: params.flag('synchronous') ?? false,
   }
   params.checkNames('number_gpu', 'timeout')
-  answer(ctx, params, await exchangeOf(ctx).models.scale(request))
+  answer(ctx, params, await callOf(ctx).models.scale(request))
 }
 
 async function unregister(state: RestState, ctx: RouterContext): Promise<void> {
@@ -132,12 +132,12 @@ async function unregister(state: RestState, ctx: RouterContext): Promise<void> {
   const params = queryParams(ctx)
   params.checkNames('synchronous', 'timeout')
   const { model, version } = ctx.params as { model: string; version?: string }
-  answer(ctx, params, await exchangeOf(ctx).models.unregister(model, version))
+  answer(ctx, params, await callOf(ctx).models.unregister(model, version))
 }
 
 /** KServe's readiness of one model. */
 function readiness(ctx: RouterContext): void {
-  answerJson(ctx, 200, modelObject(exchangeOf(ctx).models.status(ctx.params['model']!)))
+  answerJson(ctx, 200, modelObject(callOf(ctx).models.status(ctx.params['model']!)))
 }
 
 function answer(ctx: RouterContext, params: Params, result: OperationResult): void {

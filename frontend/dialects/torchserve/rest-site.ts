@@ -1,12 +1,12 @@
 import { Router, type RouterContext } from '@koa/router'
 import type Koa from 'koa'
-import type { Exchange } from '../../edge/http/exchange.ts'
+import type { HttpCall } from '../../edge/http/http-call.ts'
 import { servesInference, servesManagement } from '../../edge/http/listener-kind.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 import type { RestDialect } from '../rest-dialect.ts'
 import { wantsPage, WELCOME_HEADERS, welcomePage } from '../welcome-page.ts'
 import { listenerDescription } from './api-description/documents.ts'
-import { admission, authorization, createKoa, exchangeOf, koaHandler, methodNotAllowed } from './rest-koa.ts'
+import { admission, authorization, createKoa, callOf, koaHandler, methodNotAllowed } from './rest-koa.ts'
 import { managementRouter, tokenRouter } from './rest-management.ts'
 import { consolePages } from './rest-console.ts'
 import { eventRouter } from './rest-events.ts'
@@ -27,7 +27,7 @@ export const MANAGEMENT_ROUTERS = [
  * TorchServe's routes besides inference, on Koa: management, metrics and the API description, which includes
  * the paths of `dialects` where the listener speaks them. All other paths are 404.
  */
-export function createSite(state: RestState, dialects: readonly RestDialect[]): (exchange: Exchange) => void {
+export function createSite(state: RestState, dialects: readonly RestDialect[]): (call: HttpCall) => void {
   const koa = createKoa(state)
   const paths = dialects.flatMap((dialect) => dialect.paths())
   const hasConsole = state.settings.enableConsole && servesManagement(state.listener)
@@ -60,14 +60,14 @@ const wrongMethod: Koa.Middleware = (ctx) => {
  */
 function apiDescription(document: string): Koa.Middleware {
   return (ctx, next) => {
-    const exchange = exchangeOf(ctx)
-    const { segments } = exchange.target
+    const call = callOf(ctx)
+    const { segments } = call.target
     const isDescription = segments.length === 1 && segments[0] === 'api-description'
     if (segments.length > 0 && !isDescription) return next()
-    exchange.admit(undefined)
+    call.admit(undefined)
     if (!isDescription && wantsPage(ctx.method, ctx.get('accept'))) {
       for (const [name, value] of WELCOME_HEADERS) ctx.set(name, value)
-      ctx.body = welcomePage(exchange)
+      ctx.body = welcomePage(call)
       return undefined
     }
     if (!isDescription && ctx.method !== 'OPTIONS') throw methodNotAllowed()

@@ -3,7 +3,7 @@ import { tryParseJson } from '../../../common/exact-json.ts'
 import { parseTraffic } from '../../config/traffic-settings.ts'
 import type { AuditSubject } from '../../edge/http/audited.ts'
 import { modelManagementDescription } from './api-description/documents.ts'
-import { answerJson, exchangeOf, managing } from './rest-koa.ts'
+import { answerJson, callOf, managing } from './rest-koa.ts'
 import { boundedBody, queryParams, warned } from './rest-management-params.ts'
 
 const PATH = '/models/:model/traffic'
@@ -21,7 +21,7 @@ export function trafficRouter(): Router {
     managing('end traffic', async (ctx) => answer(ctx, await trafficOf(ctx).clear(modelOf(ctx)))),
   )
   router.options(PATH, async (ctx) => {
-    await exchangeOf(ctx).models.describe(modelOf(ctx))
+    await callOf(ctx).models.describe(modelOf(ctx))
     answerJson(ctx, 200, modelManagementDescription(modelOf(ctx)))
   })
   return router
@@ -38,7 +38,7 @@ async function set(ctx: RouterContext, subject: AuditSubject): Promise<void> {
 const MAX_TOLD = 500
 
 function trafficOf(ctx: RouterContext) {
-  return exchangeOf(ctx).models.traffic
+  return callOf(ctx).models.traffic
 }
 
 function modelOf(ctx: RouterContext): string {

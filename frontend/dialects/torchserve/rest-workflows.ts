@@ -2,7 +2,7 @@ import { Router, type RouterContext } from '@koa/router'
 import { ServeError } from '../../../common/errors.ts'
 import type { AuditSubject } from '../../edge/http/audited.ts'
 import { pinOf } from '../../models/located-model.ts'
-import { answerJson, exchangeOf, managing } from './rest-koa.ts'
+import { answerJson, callOf, managing } from './rest-koa.ts'
 import { queryOrJsonParams, queryParams, warned } from './rest-management-params.ts'
 import type { RestState } from '../../edge/http/rest-state.ts'
 
@@ -14,17 +14,17 @@ export function workflowRouter(state: RestState): Router {
     const limit = params.integer('limit')
     const token = params.integer('next_page_token')
     params.checkNames()
-    answerJson(ctx, 200, warned(ctx, params, exchangeOf(ctx).workflows.list(limit, token)))
+    answerJson(ctx, 200, warned(ctx, params, callOf(ctx).workflows.list(limit, token)))
   })
   router.post(
     '/workflows',
     managing('register workflow', (ctx, subject) => register(state, ctx, subject)),
   )
   router.get('/workflows/:workflow', (ctx) => {
-    answerJson(ctx, 200, exchangeOf(ctx).workflows.describe(ctx.params['workflow']!))
+    answerJson(ctx, 200, callOf(ctx).workflows.describe(ctx.params['workflow']!))
   })
   const unregister = async (ctx: RouterContext): Promise<void> => {
-    answerJson(ctx, 200, { status: await exchangeOf(ctx).workflows.unregister(ctx.params['workflow']!) })
+    answerJson(ctx, 200, { status: await callOf(ctx).workflows.unregister(ctx.params['workflow']!) })
   }
   router.delete('/workflows/:workflow', managing('unregister workflow', unregister))
   return router
@@ -48,6 +48,6 @@ async function register(state: RestState, ctx: RouterContext, subject: AuditSubj
     sha256: pinOf(params.text('sha256')),
   }
   params.checkNames('synchronous')
-  const status = await exchangeOf(ctx).workflows.register(request)
+  const status = await callOf(ctx).workflows.register(request)
   answerJson(ctx, 200, warned(ctx, params, { status }))
 }

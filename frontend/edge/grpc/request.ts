@@ -35,7 +35,7 @@ function isWithheld(name: string): boolean {
 
 /** A sink that wants to know its job. */
 export interface JobReply extends ReplySink {
-  job: Job | undefined
+  job?: Job | undefined
 }
 
 /**

@@ -1,8 +1,9 @@
 import type { RequestListener } from 'node:http'
-import { ServeError } from '../../../common/errors.ts'
+import type { ServeError } from '../../../common/errors.ts'
 import type { ClientAdmission } from '../admission/admission.ts'
 import { connectionOf } from './connection.ts'
-import { Exchange } from './exchange.ts'
+import { HttpCall } from './http-call.ts'
+import type { Refusal } from './http-reply.ts'
 import { hasUnknownCoding } from './request-headers.ts'
 import type { RestState } from './rest-state.ts'
 import type { SafeResponse } from './safe-response.ts'
@@ -12,15 +13,19 @@ import { skipBody } from './unwanted-body.ts'
 /** Handles a request of a REST listener. */
 export type Listening = RequestListener<typeof ServerRequest, typeof SafeResponse>
 
-/** A component that answers requests. */
-export interface ExchangeHandler {
-  /** Returns false if the request is not for it; nothing was done then. */
-  handle(exchange: Exchange): boolean
+/** An API over HTTP. What it throws, and what fails later, is answered by `refusal`. */
+export interface HttpApi<Route = unknown> {
+  /** What jobs call it. */
+  readonly name: string
+  /** Where the path leads, by path, method and listener alone; undefined: the path is not its own. */
+  route(call: HttpCall): Route | undefined
   /**
-   * Answers, as its own API does, a request that was refused before it was offered to anybody. Returns false
-   * if the path is not its own. Absent: the listener answers.
+   * Answers the call, now or later. False: the path is not its own after all, and nothing was done.
+   * @throws ServeError
    */
-  refuse?(exchange: Exchange, error: ServeError): boolean
+  answer(call: HttpCall, route: Route): unknown
+  /** A failure in its format: the one table from error code to status. Absent: the listener's format. */
+  refusal?(call: HttpCall, error: ServeError): Refusal
 }
 
 /** What one listener serves. */
@@ -33,49 +38,61 @@ export interface RestApp {
   beginDrain(): void
 }
 
-/** Offers each request to the handlers in order, and last to `otherwise`. */
+/** Offers a call to APIs in order. Returns false if no API has the path. @throws ServeError */
+export function offer(call: HttpCall, apis: readonly HttpApi[]): boolean {
+  for (const api of apis) {
+    const route = api.route(call)
+    if (route === undefined) continue
+    const before = call.api
+    call.api = api
+    if (api.answer(call, route) !== false) return true
+    call.api = before
+  }
+  return false
+}
+
+/** Offers each request to the APIs in order, and last to `otherwise`. */
 export function createApp(
   state: RestState,
-  handlers: readonly ExchangeHandler[],
-  otherwise: (exchange: Exchange) => void,
+  apis: readonly HttpApi[],
+  otherwise: (call: HttpCall) => void,
 ): RestApp {
-  const arrive = (req: ServerRequest, res: SafeResponse): Exchange | undefined => {
-    const exchange = new Exchange(state, req, res)
+  const arrive = (req: ServerRequest, res: SafeResponse): HttpCall | undefined => {
+    const call = new HttpCall(state, req, res)
     if (mayGoOnSending(req)) res.once('prefinish', () => req.complete || skipBody(req))
     try {
-      exchange.arrive()
-      return exchange
+      call.arrive()
+      return call
     } catch (thrown) {
-      const error = ServeError.from(thrown)
-      if (!handlers.some((handler) => handler.refuse?.(exchange, error))) state.errors.fail(exchange, error)
+      call.api = apis.find((api) => api.route(call) !== undefined)
+      call.fail(thrown)
       return undefined
     }
   }
-  const offer = (exchange: Exchange): void => {
+  const answer = (call: HttpCall): void => {
     try {
-      if (exchange.target.error !== undefined) {
-        exchange.admit(state.listener === 'metrics' ? undefined : 'any')
-        throw exchange.target.error
+      if (call.target.error !== undefined) {
+        call.admit(state.listener === 'metrics' ? undefined : 'any')
+        throw call.target.error
       }
-      if (state.cors.answered(exchange)) return
-      for (const handler of handlers) if (handler.handle(exchange)) return
-      otherwise(exchange)
+      if (state.cors.answered(call)) return
+      if (!offer(call, apis)) otherwise(call)
     } catch (thrown) {
-      state.errors.fail(exchange, ServeError.from(thrown))
+      call.fail(thrown)
     }
   }
   const take = (req: ServerRequest, res: SafeResponse): void => {
-    const exchange = arrive(req, res)
-    if (exchange === undefined) return
+    const call = arrive(req, res)
+    if (call === undefined) return
     if (hasUnknownCoding(req)) {
-      exchange.answered(501)
+      call.answered(501)
       res.writeHead(501, { connection: 'close' }).end()
       return
     }
     const work = state.authorizer.prepare?.(req.headers.authorization, req.socket)
-    if (work === undefined) offer(exchange)
+    if (work === undefined) answer(call)
     // Nothing of the body is read meanwhile.
-    else void work.then(() => offer(exchange))
+    else void work.then(() => answer(call))
   }
   const refuse = (req: ServerRequest, res: SafeResponse): void => {
     if (arrive(req, res) === undefined) return

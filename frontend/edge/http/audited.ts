@@ -1,28 +1,24 @@
 import { ServeError } from '../../../common/errors.ts'
 import { type AuditEntry, type AuditSubject, outcomeOf } from '../../observe/logs/audit-log.ts'
-import type { Exchange } from './exchange.ts'
+import type { HttpCall } from './http-call.ts'
 
 export type { AuditSubject } from '../../observe/logs/audit-log.ts'
-
-/** How the API of the call answers an error. */
-type StatusOf = (error: ServeError) => { readonly status: number }
 
 /**
  * Runs a management call, and writes its line in the audit log whatever its outcome. `subject` may be filled
  * while it runs, from a body for example.
  */
 export async function audited<T>(
-  exchange: Exchange,
+  call: HttpCall,
   operation: string,
   subject: AuditSubject,
   run: () => T | Promise<T>,
-  statusOf: StatusOf,
 ): Promise<T> {
-  const { audit } = exchange.state
+  const { audit } = call.state
   if (audit === undefined) return run()
   const write = (status: number, error?: ServeError): void => {
     audit.write({
-      ...exchange.auditFacts(),
+      ...call.auditFacts(),
       event: 'management',
       operation,
       ...subject,
@@ -32,11 +28,11 @@ export async function audited<T>(
   }
   try {
     const result = await run()
-    write(exchange.res.statusCode)
+    write(call.res.statusCode)
     return result
   } catch (thrown) {
     const error = ServeError.from(thrown)
-    write(statusOf(error).status, error)
+    write(call.refusal(error).status, error)
     throw error
   }
 }
@@ -45,14 +41,10 @@ export async function audited<T>(
  * The same for making a key, which asks for the API key; without that it is a failed authentication, which
  * the metrics count.
  */
-export async function auditedKey(
-  exchange: Exchange,
-  operation: string,
-  run: () => Promise<void>,
-): Promise<void> {
-  const { audit, metrics } = exchange.state
+export async function auditedKey(call: HttpCall, operation: string, run: () => Promise<void>): Promise<void> {
+  const { audit, metrics } = call.state
   const write = (entry: Pick<AuditEntry, 'event' | 'who' | 'outcome' | 'code'>): void => {
-    audit?.write({ ...exchange.auditFacts(), operation, ...entry })
+    audit?.write({ ...call.auditFacts(), operation, ...entry })
   }
   try {
     await run()
@@ -60,7 +52,7 @@ export async function auditedKey(
   } catch (thrown) {
     const error = ServeError.from(thrown)
     const isWrong = error.code === 'INVALID_API_KEY'
-    metrics.refusals.count(error, exchange.req.headers.authorization)
+    metrics.refusals.count(error, call.req.headers.authorization)
     // Without tokens there is no such route.
     if (error.code !== 'ROUTE_NOT_FOUND')
       write({ event: isWrong ? 'authentication' : 'keys', ...outcomeOf(error), who: undefined })

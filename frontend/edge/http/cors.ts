@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { isLoopbackHost } from '../../../common/addresses.ts'
 import type { Settings } from '../../config/settings.ts'
-import type { Exchange } from './exchange.ts'
+import type { HttpCall } from './http-call.ts'
 import { pageOf } from './page-check.ts'
 import { baseHeaders } from './reply-headers.ts'
 
@@ -54,14 +54,10 @@ export class Cors {
    * @returns false: it is no such request, or no page is allowed any
    * @throws ServeError PAYLOAD_TOO_LARGE, SHUTTING_DOWN
    */
-  answered(exchange: Exchange): boolean {
-    if (this.#preflightOf(exchange.req) === undefined) return false
-    exchange.admit(undefined)
-    exchange.reply.answer(
-      200,
-      baseHeaders(exchange.requestId, exchange.reply.keepsAlive(200)),
-      Buffer.alloc(0),
-    )
+  answered(call: HttpCall): boolean {
+    if (this.#preflightOf(call.req) === undefined) return false
+    call.admit(undefined)
+    call.reply.answer(200, baseHeaders(call.requestId, call.reply.keepsAlive(200)), Buffer.alloc(0))
     return true
   }
 

@@ -3,10 +3,10 @@ import { createGunzip, createInflate, type Gunzip, type Inflate } from 'node:zli
 import { ServeError } from '../../../common/errors.ts'
 import { BodyCollector } from './body-collector.ts'
 import { readBody } from './body.ts'
-import type { Exchange } from './exchange.ts'
+import type { HttpCall } from './http-call.ts'
 import { hasBody } from './request-headers.ts'
 
-type Done = (error: ServeError | undefined, body: Buffer) => void
+type Done = (body: Buffer) => void
 type CreateDecoder = () => Gunzip | Inflate
 
 const NO_BYTES = Buffer.alloc(0)
@@ -18,40 +18,40 @@ const DECODERS: ReadonlyMap<string, CreateDecoder> = new Map<string, CreateDecod
 
 /**
  * Reads and decompresses a body; both sizes are limited by max_request_size. Then removes the encoding from
- * the request's headers. Not for TorchServe's routes, where handlers decompress bodies themselves. Fails with
- * PAYLOAD_TOO_LARGE, MALFORMED_BODY or UNSUPPORTED_ENCODING.
+ * the request's headers. Not for TorchServe's routes, where handlers decompress bodies themselves. Fails the
+ * call with PAYLOAD_TOO_LARGE or MALFORMED_BODY.
+ * @throws ServeError UNSUPPORTED_ENCODING
  */
-export function readDecoded(exchange: Exchange, done: Done): void {
-  const { req } = exchange
+export function readDecoded(call: HttpCall, done: Done): void {
+  const { req } = call
   if (!hasBody(req)) {
-    done(undefined, NO_BYTES)
+    done(NO_BYTES)
     return
   }
   const encoding = req.headers['content-encoding']?.toLowerCase() ?? 'identity'
   const createDecoder = DECODERS.get(encoding)
-  if (createDecoder === undefined && encoding !== 'identity') {
-    done(new ServeError('UNSUPPORTED_ENCODING', 'Content-Encoding must be gzip or deflate'), NO_BYTES)
-    return
-  }
-  readBody(exchange, (error, body) => {
-    if (error !== undefined || createDecoder === undefined) {
-      done(error, body)
+  if (createDecoder === undefined && encoding !== 'identity')
+    throw new ServeError('UNSUPPORTED_ENCODING', 'Content-Encoding must be gzip or deflate')
+  readBody(call, (body) => {
+    if (createDecoder === undefined) {
+      done(body)
       return
     }
     withoutEncoding(req)
-    decode(exchange, createDecoder(), body, done)
+    decode(call, createDecoder(), body, done)
   })
 }
 
 /** Joins the output as it arrives; zlib's own function would keep all pieces besides the result. */
-function decode(exchange: Exchange, decoder: Gunzip | Inflate, body: Buffer, done: Done): void {
-  const decoded = new BodyCollector(exchange.state.settings.maxRequestSize)
+function decode(call: HttpCall, decoder: Gunzip | Inflate, body: Buffer, done: Done): void {
+  const decoded = new BodyCollector(call.state.settings.maxRequestSize)
   let finished = false
   const finish = (error: ServeError | undefined): void => {
     if (finished) return
     finished = true
     decoder.destroy()
-    done(error, error === undefined ? decoded.bytes() : NO_BYTES)
+    if (error === undefined) done(decoded.bytes())
+    else call.fail(error)
   }
   const take = (piece: Buffer): void => {
     if (finished || decoded.add(piece)) return
@@ -62,10 +62,7 @@ function decode(exchange: Exchange, decoder: Gunzip | Inflate, body: Buffer, don
     finish(new ServeError('MALFORMED_BODY', why, { cause }))
   }
   const end = (): void => finish(undefined)
-  decoder
-    .on('data', exchange.guarded(take))
-    .on('error', exchange.guarded(refuse))
-    .on('end', exchange.guarded(end))
+  decoder.on('data', call.guarded(take)).on('error', call.guarded(refuse)).on('end', call.guarded(end))
   decoder.end(body)
 }
 

@@ -4,7 +4,7 @@ import { ServeError } from '../../../common/errors.ts'
 import type { AbandonReason } from '../../jobs/scheduler.ts'
 import { ChunkWriter, endWith, type Frame, latin1 } from './chunk-writer.ts'
 import { type LiveReply, UNREAD_LIMIT_MS } from './connection.ts'
-import type { Exchange } from './exchange.ts'
+import type { HttpCall } from './http-call.ts'
 import { LINGER_MS, skipBody } from './unwanted-body.ts'
 
 /**
@@ -28,29 +28,29 @@ export interface ReplySource {
   drained(): void
 }
 
-/** A failure in the dialect's format, instead of a response. */
+/** A failure in the format of an API, instead of a response. */
 export interface Refusal {
   readonly status: number
   /** Default: the standard phrase of the status. */
   readonly reason?: string
-  /** The dialect's own headers, flat: name, value, name, value. */
+  /** The API's own headers, flat: name, value, name, value. */
   readonly headers: readonly string[]
   readonly json: string
 }
 
 /**
- * The client's side of one exchange, for every dialect. It watches the client and ends exactly once. A unary
+ * The client's side of one call, for every API. It watches the client and ends exactly once. A unary
  * response or a refusal is one call. A stream is `open`, writes to the returned writer, then `end` or
  * `break`. The head waits until the first item, so that an earlier failure can have its own status.
  */
 export class HttpReply implements LiveReply {
-  readonly exchange: Exchange
+  readonly call: HttpCall
   #source: ReplySource | undefined
   #writer: ChunkWriter | undefined
   #ended = false
 
-  constructor(exchange: Exchange) {
-    this.exchange = exchange
+  constructor(call: HttpCall) {
+    this.call = call
   }
 
   /** Whether the head of a stream was sent, so that a failure can only show within the stream. */
@@ -65,20 +65,20 @@ export class HttpReply implements LiveReply {
 
   /** Whether the connection stays open after a response with this status. */
   keepsAlive(status: number): boolean {
-    const { state, res } = this.exchange
+    const { state, res } = this.call
     return status < 400 && !state.draining && res.shouldKeepAlive
   }
 
   /** Cancels the source when the client disconnects. Returns false if it already has. */
   follow(source: ReplySource): boolean {
     this.#source = source
-    return this.exchange.connection.add(this)
+    return this.call.connection.add(this)
   }
 
   clientLeft(): void {
     this.#ended = true
-    if (this.#writer === undefined) this.exchange.logAccess(CLIENT_LEFT)
-    this.exchange.guarded(() => this.#source?.cancel('client left'))()
+    if (this.#writer === undefined) this.call.logAccess(CLIENT_LEFT)
+    this.call.guarded(() => this.#source?.cancel('client left'))()
   }
 
   /**
@@ -90,7 +90,7 @@ export class HttpReply implements LiveReply {
     if (status !== 204 && status !== 304) headers.push('content-length', String(body.length))
     this.#writeHead(status, headers, reason)
     this.#finish()
-    const { res } = this.exchange
+    const { res } = this.call
     // A short body is joined with the head into one string, for one plain write.
     if (body.length <= SMALL_BODY_BYTES) endWith(res, latin1(body))
     else res.end(body)
@@ -103,19 +103,19 @@ export class HttpReply implements LiveReply {
    * not valid; nothing was sent then
    */
   open(status: number, headers: string[], frame?: Frame, reason?: string): ChunkWriter {
-    const { exchange } = this
+    const { call } = this
     headers.push('X-Accel-Buffering', 'no')
     this.#writeHead(status, headers, reason)
-    this.#writer = new ChunkWriter(exchange.res, () => this.#full(), frame)
+    this.#writer = new ChunkWriter(call.res, () => this.#full(), frame)
     const drained = (): void => this.#source?.drained()
-    exchange.res.on('drain', exchange.guarded(drained))
+    call.res.on('drain', call.guarded(drained))
     return this.#writer
   }
 
   /** Ends an open stream. */
   end(): void {
     if (this.#writer === undefined || !this.#finish()) return
-    const { res, req, state } = this.exchange
+    const { res, req, state } = this.call
     if (state.draining) res.once('finish', () => req.socket.end())
     this.#writer.end()
     this.#limitFlush()
@@ -124,7 +124,7 @@ export class HttpReply implements LiveReply {
   /** Breaks a stream after the items that were sent, so that the client can tell it is incomplete. */
   break(error: ServeError): void {
     if (this.#writer === undefined || !this.#finish()) return
-    this.exchange.logFailure(error)
+    this.call.logFailure(error)
     this.#writer.flush()
     this.#cut(this.#writer.framed)
   }
@@ -132,27 +132,22 @@ export class HttpReply implements LiveReply {
   /** Sends a failure instead of a response, and closes the connection. Nothing may have been sent before. */
   refuse(error: ServeError, { status, reason, headers, json }: Refusal): void {
     if (this.#writer !== undefined || !this.#finish()) return
-    const { exchange } = this
-    exchange.logFailure(error)
+    const { call } = this
+    call.logFailure(error)
     const body = Buffer.from(json)
     const head = [...headers]
-    const meant = exchange.modelMeant(error)
+    const meant = call.modelMeant(error)
     if (meant !== undefined) head.push('x-hint', `did you mean the model ${meant}?`)
-    exchange.answered(status)
+    call.answered(status)
     head.push('content-type', 'application/json', 'content-length', String(body.length))
-    exchange.state.cors.addTo(head, exchange.req)
+    call.state.cors.addTo(head, call.req)
     // Otherwise a reason phrase of the handler that Node refused would stay set.
-    exchange.res.writeHead(status, reason ?? STATUS_CODES[status] ?? '', head)
-    endAfterUpload(exchange, body)
-  }
-
-  /** The response cannot be sent, so its source is stopped. */
-  cancelSource(): void {
-    this.#source?.cancel()
+    call.res.writeHead(status, reason ?? STATUS_CODES[status] ?? '', head)
+    endAfterUpload(call, body)
   }
 
   #writeHead(status: number, headers: string[], reason: string | undefined): void {
-    const { res, req, state } = this.exchange
+    const { res, req, state } = this.call
     state.cors.addTo(headers, req)
     try {
       if (!isFinalStatus(status)) throw new RangeError(`Status ${status}`)
@@ -162,18 +157,18 @@ export class HttpReply implements LiveReply {
       const message = 'The handler set a response status or header that is not valid in HTTP'
       throw new ServeError('INVALID_OUTPUT', message, { cause })
     }
-    this.exchange.answered(status)
+    this.call.answered(status)
   }
 
   #finish(): boolean {
     if (this.#ended) return false
     this.#ended = true
-    this.exchange.connection.remove(this)
+    this.call.connection.remove(this)
     return true
   }
 
   #cut(framed: boolean): void {
-    const { socket } = this.exchange.req
+    const { socket } = this.call.req
     if (framed) {
       socket.setTimeout(BREAK_GRACE_MS)
       socket.destroySoon()
@@ -187,7 +182,7 @@ export class HttpReply implements LiveReply {
   }
 
   #limitFlush(): void {
-    const { req, state, connection } = this.exchange
+    const { req, state, connection } = this.call
     if (!req.socket.writableNeedDrain) return
     req.socket.setTimeout(UNREAD_LIMIT_MS)
     connection.leavesUnread(state.admission)
@@ -195,7 +190,7 @@ export class HttpReply implements LiveReply {
 
   /** A stream waits for its client. */
   #full(): void {
-    const { res, state, connection } = this.exchange
+    const { res, state, connection } = this.call
     if (res.writableLength >= COUNTED_BYTES) connection.leavesUnread(state.admission)
   }
 }
@@ -209,7 +204,7 @@ export function isFinalStatus(status: number): boolean {
  * Closing a socket with unread input resets it, and many clients then never read the response. So the
  * response is sent at once, and the socket is closed when the upload has ended, or after a short time.
  */
-function endAfterUpload({ req, res }: Exchange, body: Buffer): void {
+function endAfterUpload({ req, res }: HttpCall, body: Buffer): void {
   if (req.complete || req.destroyed) {
     res.end(body)
     return

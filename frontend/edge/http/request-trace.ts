@@ -1,5 +1,5 @@
 import type { HeaderCarrier, RequestSpan, SpanAttributes, Tracing } from '../../observe/traces/tracing.ts'
-import type { Exchange } from './exchange.ts'
+import type { HttpCall } from './http-call.ts'
 
 export type { RequestSpan, SpanAttributes }
 
@@ -11,8 +11,8 @@ const PROBES: ReadonlySet<string> = new Set(['ping', 'health', 'v2/health/live',
  * `traceresponse` (https://w3c.github.io/trace-context/#traceresponse-header). Undefined: the request has no
  * span.
  */
-export function traceRequest(exchange: Exchange, tracing: Tracing): RequestSpan | undefined {
-  const { req, res, target, state, requestId } = exchange
+export function traceRequest(call: HttpCall, tracing: Tracing): RequestSpan | undefined {
+  const { req, res, target, state, requestId } = call
   if (state.listener === 'metrics' || isProbe(target.segments)) return undefined
   const method = req.method!
   const headers = new RawHeaders(req.rawHeaders)

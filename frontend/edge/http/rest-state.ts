@@ -9,12 +9,12 @@ import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { Refusals } from '../../observe/metrics/refusals.ts'
 import type { Tracing } from '../../observe/traces/tracing.ts'
 import type { EventOperations } from '../../watch/viewers.ts'
-import { type Operations, permitted } from '../permitted.ts'
-import type { Principal } from '../../auth/principal.ts'
+import type { Operations } from '../permitted.ts'
 import type { ClientAdmission } from '../admission/admission.ts'
 import type { BareAnswer } from './bare-answer.ts'
 import { Cors, type CorsSettings } from './cors.ts'
-import type { Exchange } from './exchange.ts'
+import type { HttpCall } from './http-call.ts'
+import type { Refusal } from './http-reply.ts'
 import type { ListenerKind } from './listener-kind.ts'
 import { PageCheck, type PageSettings } from './page-check.ts'
 
@@ -71,10 +71,10 @@ export interface RestLog {
   warn(fields: object, message: string): void
 }
 
-/** How a listener answers errors that belong to no dialect. */
+/** How a listener answers errors that belong to no API. */
 export interface ListenerErrors {
-  /** Answers a request that failed before a dialect took it, or that no dialect takes. */
-  fail(exchange: Exchange, error: ServeError): void
+  /** The answer to a request that failed before an API took it, or that no API takes. */
+  refusal(call: HttpCall, error: ServeError): Refusal
   /** For bytes that are not an HTTP request; `late`: for a request that arrived too slowly. */
   malformed(late: boolean): BareAnswer
   /** For a connection that is one too many. */
@@ -85,8 +85,8 @@ export interface ListenerErrors {
 
 /** The dependencies, and the state of one listener. */
 export interface RestState extends Omit<RestDeps, keyof Operations> {
-  /** The models and workflows that this caller may use. */
-  operationsFor(principal: Principal): Operations
+  /** All models and workflows; calls have those that their senders may use. */
+  readonly operations: Operations
   readonly listener: ListenerKind
   readonly errors: ListenerErrors
   readonly pages: PageCheck
@@ -111,12 +111,10 @@ export function createState(
   routes?: Routes,
 ): RestState {
   const { models, workflows, ...rest } = deps
-  const operations = { models, workflows }
-  const operationsFor = (principal: Principal): Operations => permitted(operations, principal)
   const pages = new PageCheck(listener, deps.settings)
   return {
     ...rest,
-    operationsFor,
+    operations: { models, workflows },
     listener,
     errors,
     pages,

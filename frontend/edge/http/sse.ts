@@ -1,6 +1,6 @@
 import type { ChunkWriter, Frame } from './chunk-writer.ts'
 import { beatFor, type Beating } from './heartbeat.ts'
-import type { HttpReply } from './http-reply.ts'
+import type { HttpCall } from './http-call.ts'
 import { baseHeaders } from './reply-headers.ts'
 
 const EVENT: Frame = { before: 'data: ', after: '\n\n' }
@@ -17,22 +17,22 @@ const SPACE = 0x20
 export const EVENT_STREAM_TYPE = 'text/event-stream; charset=utf-8'
 
 /** Names and values of the head of a response as Server-Sent Events, alternating. */
-export function eventStreamHead(reply: HttpReply): string[] {
-  const head = baseHeaders(reply.exchange.requestId, reply.keepsAlive(200))
+export function eventStreamHead({ requestId, reply }: HttpCall): string[] {
+  const head = baseHeaders(requestId, reply.keepsAlive(200))
   head.push('content-type', EVENT_STREAM_TYPE)
   return head
 }
 
 /**
- * A response as Server-Sent Events. The dialect decides when it opens (at the first item, so that an earlier
+ * A response as Server-Sent Events. The API decides when it opens (at the first item, so that an earlier
  * failure is a plain response), what an event contains, and how the stream ends. Each event is sent at once
  * as one HTTP chunk.
  */
 export class EventStream implements Beating {
   lastWrite = 0
   readonly heartbeatMs: number
-  readonly reply: HttpReply
-  /** Names and values that its dialect adds to the head, alternating. */
+  readonly call: HttpCall
+  /** Names and values that its API adds to the head, alternating. */
   headers: readonly string[] = []
   #writer: ChunkWriter | undefined
 
@@ -40,13 +40,13 @@ export class EventStream implements Beating {
    * `heartbeatMs`: milliseconds of silence before a comment is sent; 0: never, for clients that accept only
    * `data:` lines.
    */
-  constructor(reply: HttpReply, heartbeatMs = 0) {
-    this.reply = reply
+  constructor(call: HttpCall, heartbeatMs = 0) {
+    this.call = call
     this.heartbeatMs = heartbeatMs
   }
 
   get ended(): boolean {
-    return this.reply.ended
+    return this.call.reply.ended
   }
 
   /**
@@ -54,10 +54,10 @@ export class EventStream implements Beating {
    * @throws ServeError INVALID_OUTPUT when they are not valid
    */
   open(headers: readonly string[] = []): void {
-    if (this.reply.ended || this.#writer !== undefined) return
-    const head = eventStreamHead(this.reply)
-    head.push(...headers, ...this.headers, ...this.reply.exchange.rateHeaders())
-    this.#writer = this.reply.open(200, head, EVENT)
+    if (this.ended || this.#writer !== undefined) return
+    const head = eventStreamHead(this.call)
+    head.push(...headers, ...this.headers, ...this.call.rateHeaders())
+    this.#writer = this.call.reply.open(200, head, EVENT)
     if (this.heartbeatMs > 0) beatFor(this)
   }
 
@@ -66,7 +66,7 @@ export class EventStream implements Beating {
    * in JSON. Returns false if the connection is full; the source will get `drained`.
    */
   event(data: string): boolean {
-    if (this.reply.ended) return true
+    if (this.ended) return true
     if (this.#writer === undefined) this.open()
     this.lastWrite = performance.now()
     return this.#writer!.writeText(data.replace(LINE_ENDS, ' '))
@@ -74,7 +74,7 @@ export class EventStream implements Beating {
 
   /** The same for a text in bytes: from..to of `chunk`, which is not kept. */
   eventBytes(chunk: Uint8Array, from: number, to: number): boolean {
-    if (this.reply.ended) return true
+    if (this.ended) return true
     if (this.#writer === undefined) this.open()
     this.lastWrite = performance.now()
     const piece = chunk.subarray(from, to)
@@ -85,11 +85,11 @@ export class EventStream implements Beating {
 
   /** Ends an open stream. */
   end(): void {
-    this.reply.end()
+    this.call.reply.end()
   }
 
   beat(): void {
-    if (this.reply.exchange.res.writableNeedDrain) return
+    if (this.call.res.writableNeedDrain) return
     this.lastWrite = performance.now()
     this.#writer!.writeUnframed(HEARTBEAT)
   }

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { ServeError } from '../../../common/errors.ts'
-import { Exchange } from '../../../frontend/edge/http/exchange.ts'
+import { HttpCall } from '../../../frontend/edge/http/http-call.ts'
 import { createState } from '../../../frontend/edge/http/rest-state.ts'
 import { EventStream } from '../../../frontend/edge/http/sse.ts'
 import { MESSAGES } from '../../../frontend/edge/http/server.ts'
@@ -39,10 +39,10 @@ async function play(heartbeatMs = 0, ...headers: string[]): Promise<Played> {
   const drained = new Promise<void>((resolve) => (onDrained = resolve))
   const answered = new Promise<EventStream>((resolve) => {
     server = createServer(MESSAGES, (req, res) => {
-      const exchange = new Exchange(state, req, res)
+      const call = new HttpCall(state, req, res)
       req.resume().once('end', () => {
-        exchange.reply.follow({ cancel: (reason) => cancelled.push(String(reason)), drained: onDrained })
-        resolve(new EventStream(exchange.reply, heartbeatMs))
+        call.reply.follow({ cancel: (reason) => cancelled.push(String(reason)), drained: onDrained })
+        resolve(new EventStream(call, heartbeatMs))
       })
     })
   })
@@ -63,7 +63,7 @@ describe('a stream of events', () => {
       'content-type: text/event-stream; charset=utf-8',
       'X-Accel-Buffering: no',
       'Cache-Control: no-cache',
-      `x-request-id: ${reply.reply.exchange.requestId}`,
+      `x-request-id: ${reply.call.requestId}`,
       'access-control-allow-origin: *',
     ])
       expect(head).toContain(`\r\n${line}\r\n`)
@@ -81,7 +81,7 @@ describe('a stream of events', () => {
   test('leaves the status open until then: a refusal has its own', async () => {
     const { wire, reply, statuses } = await play()
     const json = '{"error":"full"}'
-    reply.reply.refuse(new ServeError('QUEUE_FULL', 'full'), {
+    reply.call.reply.refuse(new ServeError('QUEUE_FULL', 'full'), {
       status: 429,
       headers: ['retry-after', '1'],
       json,
@@ -96,12 +96,12 @@ describe('a stream of events', () => {
 
   test('can be a whole answer instead, on a connection that stays', async () => {
     const { wire, reply } = await play()
-    reply.reply.answer(200, ['content-type', 'text/x', 'connection', 'keep-alive'], Buffer.from('{}'))
+    reply.call.reply.answer(200, ['content-type', 'text/x', 'connection', 'keep-alive'], Buffer.from('{}'))
     const text = await wire.until('{}')
     expect(text).toContain('connection: keep-alive')
     expect(text).toContain('content-type: text/x\r\n')
     expect(text).toContain('content-length: 2\r\n')
-    expect(reply.reply.ended).toBe(true)
+    expect(reply.call.reply.ended).toBe(true)
   })
 
   test('sends comments while it is silent, but not before it is open', async () => {

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { Exchange } from '../../../frontend/edge/http/exchange.ts'
+import { HttpCall } from '../../../frontend/edge/http/http-call.ts'
 import { createState } from '../../../frontend/edge/http/rest-state.ts'
 import { RestReply } from '../../../frontend/dialects/torchserve/rest-reply.ts'
 import { EventStream } from '../../../frontend/edge/http/sse.ts'
@@ -38,8 +38,8 @@ async function ask(): Promise<Asked> {
   )
   const asked = new Promise<Omit<Asked, 'wire'>>((resolve) => {
     server = createServer(MESSAGES, (req, res) => {
-      const { reply } = new Exchange(state, req, res)
-      const [sink, events] = [new RestReply(reply), new EventStream(reply)]
+      const call = new HttpCall(state, req, res)
+      const [sink, events] = [new RestReply(call), new EventStream(call)]
       req.resume().once('end', () => resolve({ socket: req.socket, sink, events }))
     })
   })
@@ -66,7 +66,7 @@ const ANSWERS: [name: string, answer: (asked: Asked, body: Buffer) => void][] = 
       events.end()
     },
   ],
-  ['a whole answer of a dialect', ({ events }, body) => events.reply.answer(200, [], body)],
+  ['a whole answer of a dialect', ({ events }, body) => events.call.reply.answer(200, [], body)],
 ]
 
 describe('nobody reads', () => {

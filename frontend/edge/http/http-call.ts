@@ -1,16 +1,17 @@
-import { sendAnswers } from './chunk-writer.ts'
 import { ServeError } from '../../../common/errors.ts'
-import { identityOf, keyNameOf, NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
-import { type RateLimiter, type Traffic, Visit } from '../../auth/rate-limiter.ts'
-import { newRequestId, type Sender, UNIX_SOCKET } from '../../jobs/job-request.ts'
+import { NOBODY, type Scope } from '../../auth/principal.ts'
+import { Job } from '../../jobs/job.ts'
+import { type JobRequest, UNIX_SOCKET } from '../../jobs/job-request.ts'
+import type { ReplySink } from '../../jobs/reply-sink.ts'
 import { modelMeant } from '../../models/model-errors.ts'
-import type { ModelOperations, Routed } from '../../models/operations.ts'
-import type { WorkflowOperations } from '../../workflows/operations.ts'
+import type { Routed } from '../../models/operations.ts'
 import { type AuditEntry, refusalOf } from '../../observe/logs/audit-log.ts'
-import type { Operations } from '../permitted.ts'
-import { loggedTraceId, type RequestSpan } from '../../observe/traces/tracing.ts'
+import { loggedTraceId } from '../../observe/traces/tracing.ts'
+import { Call } from '../call.ts'
+import type { HttpApi } from './app.ts'
+import { sendAnswers } from './chunk-writer.ts'
 import { type Connection, connectionOf } from './connection.ts'
-import { HttpReply } from './http-reply.ts'
+import { HttpReply, type Refusal } from './http-reply.ts'
 import { opensPage } from './page-check.ts'
 import { checkHead, clientHeaders, declaresTooLarge } from './request-headers.ts'
 import { traceRequest } from './request-trace.ts'
@@ -19,11 +20,12 @@ import type { SafeResponse } from './safe-response.ts'
 import type { ServerRequest } from './server-request.ts'
 import { type Target, targetOf } from './target.ts'
 
-/**
- * One request and its reply. It is created once; every dialect that the request is offered to gets the same
- * object.
- */
-export class Exchange implements Traffic, Sender {
+/** What one job asks of the models beside what it has of its call. */
+export type OwnRequest = Omit<JobRequest, 'requestId' | 'dialect' | 'sender' | 'routedTo' | 'headers'> &
+  Partial<Pick<JobRequest, 'requestId'>>
+
+/** A call over HTTP: its request, and its reply. Every API that it is offered to gets the same object. */
+export class HttpCall extends Call {
   /** The listener that received the request, and its dependencies. */
   readonly state: RestState
   readonly req: ServerRequest
@@ -33,25 +35,19 @@ export class Exchange implements Traffic, Sender {
   target: Target
   /** Whether its path was below another API's. */
   entered = false
-  /** x-request-id of the response. */
-  readonly requestId: string = newRequestId()
-  /** When the request arrived, in milliseconds since the epoch. */
+  /** When it arrived, in milliseconds since the epoch. */
   readonly startedAt = Date.now()
   readonly reply: HttpReply
-  /** Undefined: tracing is off, or nobody wants to see this request. */
-  readonly span: RequestSpan | undefined
-  /** Who sent it, once `admit` has let it in. */
-  principal: Principal = NOBODY
-  /** What it uses of limits; undefined: there are none. */
-  #visit: Visit | undefined
-  /** Bytes that the connection had written before it was admitted. */
+  /** The API that answers it; undefined: none yet, so the listener answers failures. */
+  api: HttpApi | undefined
+  /** Bytes that the connection had written before its limits counted. */
   #writtenBefore = 0
-  #operations: Operations | undefined
-  /** The answer of `modelMeant`, which a dialect's message and the header ask for. */
+  /** The answer of `modelMeant`, which an API's message and the header ask for. */
   #meant: { error: ServeError; name: string | undefined } | undefined
   #routed: Routed | undefined
 
   constructor(state: RestState, req: ServerRequest, res: SafeResponse) {
+    super(state.operations)
     this.state = state
     this.req = req
     this.res = res
@@ -59,6 +55,15 @@ export class Exchange implements Traffic, Sender {
     this.target = targetOf(req.url!)
     this.reply = new HttpReply(this)
     this.span = state.tracing && traceRequest(this, state.tracing)
+  }
+
+  get address(): string {
+    return this.connection.address ?? UNIX_SOCKET
+  }
+
+  /** Bytes of its body, and of what was sent since its limits count. */
+  get bytes(): number {
+    return this.req.bodyBytes + this.req.socket.bytesWritten - this.#writtenBefore
   }
 
   /**
@@ -81,67 +86,29 @@ export class Exchange implements Traffic, Sender {
     if (!hasOwnLimit && declaresTooLarge(req, state.settings.maxRequestSize))
       throw new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size')
     if (state.draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
-    this.authorize(scope)
+    if (scope !== undefined) this.authorize(scope)
   }
 
   /**
    * Finds out who sent the request, and counts it against the limits of its sender.
    * @throws ServeError UNAUTHORIZED, RATE_LIMITED
    */
-  authorize(scope: Scope | 'any' | undefined): void {
-    if (scope === undefined) return
-    const { state, req } = this
-    const { limiter } = state
+  authorize(scope: Scope | 'any'): void {
+    const { state, req, res } = this
+    const written = req.socket.bytesWritten
     try {
-      this.principal = state.authorizer.check(scope, req.headers.authorization, req.socket)
-      this.#operations = undefined
-      if (limiter?.limits(this.principal)) this.#begin(limiter).by(this.principal)
+      const principal = state.authorizer.check(scope, req.headers.authorization, req.socket)
+      if (!this.identify(principal, state.limiter)) return
     } catch (thrown) {
-      this.#tellRefusal(ServeError.from(thrown))
+      this.#countRefusal(ServeError.from(thrown))
       throw thrown
     }
+    this.#writtenBefore = written
+    res.once('close', () => this.leave())
   }
 
-  /** Bytes of its body, and of what was sent since it was admitted. */
-  get bytes(): number {
-    return this.req.bodyBytes + this.req.socket.bytesWritten - this.#writtenBefore
-  }
-
-  /** Headers for OpenAI's clients about what is left of a limit on requests; empty without one. */
-  rateHeaders(): string[] {
-    return this.#visit?.headers() ?? []
-  }
-
-  get address(): string {
-    return this.connection.address ?? UNIX_SOCKET
-  }
-
-  get keyName(): string | undefined {
-    return keyNameOf(this.principal)
-  }
-
-  get identity(): string | undefined {
-    return identityOf(this.principal)
-  }
-
-  /** What every line of the audit log says of the request. */
-  auditFacts(): Pick<AuditEntry, 'who' | 'address' | 'protocol' | 'requestId'> {
-    const { name, kind } = this.principal
-    const who = this.principal === NOBODY ? undefined : { name, kind }
-    return { who, address: this.req.socket.remoteAddress, protocol: 'rest', requestId: this.requestId }
-  }
-
-  /** A request may be admitted more than once, on its way through the dialects. */
-  #begin(limiter: RateLimiter): Visit {
-    if (this.#visit !== undefined) return this.#visit
-    this.#writtenBefore = this.req.socket.bytesWritten
-    const visit = (this.#visit = new Visit(limiter, this))
-    this.res.once('close', () => visit.end())
-    return visit
-  }
-
-  /** Metrics and the audit log tell it. */
-  #tellRefusal(error: ServeError): void {
+  /** In the metrics, and in the audit log. */
+  #countRefusal(error: ServeError): void {
     const { audit, metrics } = this.state
     const { method, url, headers } = this.req
     metrics.refusals.count(error, headers.authorization)
@@ -153,13 +120,20 @@ export class Exchange implements Traffic, Sender {
     })
   }
 
+  /** What every line of the audit log has of the request. */
+  auditFacts(): Pick<AuditEntry, 'who' | 'address' | 'protocol' | 'requestId'> {
+    const { name, kind } = this.principal
+    const who = this.principal === NOBODY ? undefined : { name, kind }
+    return { who, address: this.req.socket.remoteAddress, protocol: 'rest', requestId: this.requestId }
+  }
+
   /**
-   * The version that is to get the request: always the same, whichever dialect asks.
+   * The version that is to get the request: always the same, whichever API asks.
    * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND
    */
-  route(modelName: string, modelVersion: string | undefined): Routed {
+  routeTo(modelName: string, modelVersion: string | undefined): Routed {
     const { req } = this
-    const asked = {
+    const request = {
       modelName,
       modelVersion,
       // Few models look at them here.
@@ -167,21 +141,10 @@ export class Exchange implements Traffic, Sender {
         return clientHeaders(req).headers
       },
     }
-    return (this.#routed ??= this.models.route(asked))
+    return (this.#routed ??= this.models.route(request))
   }
 
-  /** From now on the path begins after this many segments, for an API that is served below them. */
-  enter(segments: number): void {
-    this.target = { ...this.target, segments: this.target.segments.slice(segments) }
-    this.entered = true
-  }
-
-  /** The version that a dialect has asked for before. */
-  get routedTo(): string | undefined {
-    return this.#routed?.routedTo
-  }
-
-  /** The version that weights chose, if a dialect asked for one. */
+  /** The version that weights chose, if an API asked for one. */
   get weighedTo(): string | undefined {
     return this.#routed?.byWeight === true ? this.#routed.routedTo : undefined
   }
@@ -190,9 +153,25 @@ export class Exchange implements Traffic, Sender {
     this.span?.set(['torchserve_ts.model.version', version])
   }
 
-  /** The models that its sender may use. */
-  get models(): ModelOperations {
-    return this.#permitted.models
+  /** A job of this call: `own` is what the call does not have. */
+  job(own: OwnRequest, sink: ReplySink): Job {
+    const { headers, credentials } = clientHeaders(this.req)
+    const request: JobRequest = {
+      requestId: this.requestId,
+      dialect: this.api?.name,
+      sender: this,
+      routedTo: this.#routed?.routedTo,
+      headers,
+      credentials,
+      ...own,
+    }
+    return new Job(request, sink)
+  }
+
+  /** From now on the path begins after this many segments, for an API that is served below them. */
+  enter(segments: number): void {
+    this.target = { ...this.target, segments: this.target.segments.slice(segments) }
+    this.entered = true
   }
 
   /** For a model that is not there: the nearest name of those that its sender may use; undefined: none. */
@@ -202,13 +181,17 @@ export class Exchange implements Traffic, Sender {
     return this.#meant.name
   }
 
-  /** The workflows that its sender may use. */
-  get workflows(): WorkflowOperations {
-    return this.#permitted.workflows
+  /** Answers with a failure in the form of its API; a stream that has begun breaks off. */
+  fail(thrown: unknown): void {
+    const error = ServeError.from(thrown)
+    const { reply } = this
+    if (reply.opened) reply.break(error)
+    else reply.refuse(error, this.refusal(error))
   }
 
-  get #permitted(): Operations {
-    return (this.#operations ??= this.state.operationsFor(this.principal))
+  /** How its API answers a failure. */
+  refusal(error: ServeError): Refusal {
+    return this.api?.refusal?.(this, error) ?? this.state.errors.refusal(this, error)
   }
 
   /**
@@ -233,30 +216,27 @@ export class Exchange implements Traffic, Sender {
     this.state.log.error({ requestId, traceId: span?.traceId, detail: detail ?? stack }, message)
   }
 
-  /**
-   * Adds a listener to a stream of this request. An exception in it, which would otherwise end the process,
-   * fails only this request: with 500 if nothing was sent yet, else by closing its connection.
-   */
+  /** A listener of a stream of this request, guarded. */
   guarded<Args extends unknown[]>(listener: (...args: Args) => void): (...args: Args) => void {
     return (...args) => this.guard(() => listener(...args))
   }
 
-  /** Runs a step of this request, of which the same is true. */
+  /**
+   * Runs a step of this request. An exception in it, which would otherwise end the process, fails only this
+   * request: with its error if nothing was sent yet, else by closing its connection.
+   */
   guard(step: () => void): void {
     try {
       step()
     } catch (thrown) {
-      this.#crashed(ServeError.from(thrown))
+      const { res, reply } = this
+      if (!res.headersSent && !res.destroyed && !reply.ended) {
+        this.fail(thrown)
+        return
+      }
+      this.logFailure(ServeError.from(thrown))
+      sendAnswers()
+      res.destroy()
     }
-  }
-
-  #crashed(error: ServeError): void {
-    if (!this.res.headersSent && !this.res.destroyed && !this.reply.ended) {
-      this.state.errors.fail(this, error)
-      return
-    }
-    this.logFailure(error)
-    sendAnswers()
-    this.res.destroy()
   }
 }
