@@ -47,7 +47,7 @@ export class Api {
 export class ApiError extends Error {
   readonly status: number
 
-  /** @param hint what to do about it, if the server said so */
+  /** @param hint what to do about it, from the server */
   constructor(status: number, body: string, hint: string | null) {
     const message = messageOf(body) || `The server answered ${status}`
     super(hint === null ? message : `${message} (${hint})`)
@@ -75,11 +75,4 @@ function messageOf(body: string): string {
 /** Why something failed, for the user. */
 export function reasonOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown)
-}
-
-/** A server that listens on all addresses is asked at the one that the browser uses. */
-export function reachable(address: string): URL {
-  const url = new URL(address)
-  if (url.hostname === '0.0.0.0' || url.hostname === '[::]') url.hostname = location.hostname
-  return url
 }

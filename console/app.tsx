@@ -1,16 +1,15 @@
-import { Component, type ComponentChildren, type JSX } from 'preact'
+import { Component, type ComponentChildren, type JSX, render } from 'preact'
 import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
 import { Api } from './api.ts'
 import { ConfigurationView } from './configuration-view.tsx'
+import { Doc } from './elements.tsx'
 import { timeOfDay } from './format.ts'
 import { problemsOf, watchedModels } from './health.ts'
-import { Doc } from './links.tsx'
 import { LogView } from './log-view.tsx'
 import { Overview } from './overview.tsx'
 import { PlaygroundView } from './playground-view.tsx'
 import { RequestsView } from './requests-view.tsx'
 import { ServerState } from './server-state.ts'
-import { SignIn, SignInAgain } from './sign-in.tsx'
 
 /** What every view gets. */
 export interface ViewProps {
@@ -40,7 +39,7 @@ interface Session {
   readonly api: Api
 }
 
-export function App(): JSX.Element {
+function App(): JSX.Element {
   const [, redraw] = useReducer((count: number) => count + 1, 0)
   const newSession = (): Session => ({
     state: new ServerState(() => redraw(undefined)),
@@ -90,7 +89,7 @@ export function App(): JSX.Element {
       <main>
         <h1 class="unseen">{view.title}</h1>
         {link.state === 'lost' && overview !== undefined && (
-          <p class="note">This is how it was at {timeOfDay(overview.at)}, before the connection was lost.</p>
+          <p class="note">The connection is lost. The page shows the state at {timeOfDay(overview.at)}.</p>
         )}
         <Views key={state} current={view} state={state} api={api} params={params} />
       </main>
@@ -166,3 +165,68 @@ function useView(): { view: View; params: URLSearchParams } {
   }, [])
   return view
 }
+
+const focus = (input: HTMLInputElement | null): void => input?.focus()
+
+interface SignInProps {
+  /** Why the key before was refused; undefined: there was none. */
+  readonly reason: string | undefined
+  readonly onToken: (token: string) => void
+}
+
+/** Asks for a key. */
+function SignIn(props: SignInProps): JSX.Element {
+  return (
+    <main class="sign-in">
+      <h1>Sign in</h1>
+      <p>
+        Paste the management key of <code>key_file.json</code>, which the server writes to its working folder,
+        or an API key with the scope <code>management</code>. The page keeps it until you close or reload it.
+      </p>
+      <KeyForm {...props} />
+    </main>
+  )
+}
+
+/** Asks for a key above the page, which keeps what was typed. `had`: whether there was a key before. */
+function SignInAgain({ had, ...props }: SignInProps & { had: boolean }): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => dialog.current!.showModal(), [])
+  return (
+    <dialog ref={dialog} aria-labelledby="again" onCancel={(event) => event.preventDefault()}>
+      <h2 id="again">{had ? 'Your key has ended' : 'The server now requires a key'}</h2>
+      <p>Sign in to go on: the page keeps what you typed.</p>
+      <KeyForm {...props} />
+      <p>
+        <a href="/console">Discard the page</a>
+      </p>
+    </dialog>
+  )
+}
+
+function KeyForm({ reason, onToken }: SignInProps): JSX.Element {
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault()
+    const token = new FormData(event.currentTarget as HTMLFormElement).get('token')
+    if (typeof token === 'string' && token.trim() !== '') onToken(token.trim())
+  }
+  return (
+    <>
+      {reason !== undefined && (
+        <p role="alert">
+          The server refused this key: {reason}. A restarted server writes new keys to{' '}
+          <code>key_file.json</code>. The inference key does not open this page.
+        </p>
+      )}
+      <form onSubmit={submit}>
+        <label for="token">Key</label>
+        <input id="token" name="token" type="password" autocomplete="off" required ref={focus} />
+        <button type="submit" class="primary">
+          Sign in
+        </button>
+      </form>
+    </>
+  )
+}
+
+render(<App />, document.getElementById('console')!)

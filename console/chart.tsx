@@ -35,7 +35,7 @@ export function Chart(props: {
           ))}
         </span>
       </figcaption>
-      {hasData ? <Plot {...props} /> : <p class="note">Nothing yet.</p>}
+      {hasData ? <Plot {...props} /> : <p class="note">No data yet.</p>}
     </figure>
   )
 }

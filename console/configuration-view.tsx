@@ -1,18 +1,16 @@
 import type { JSX } from 'preact'
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import type { ShownSetting } from '../common/server-events.ts'
+import { type Api, reasonOf } from './api.ts'
 import type { ViewProps } from './app.tsx'
-import type { Api } from './api.ts'
-import { Search } from './fields.tsx'
-import { Doc } from './links.tsx'
-import { ScrollTable } from './scroll-table.tsx'
-import { useAnswer } from './use-answer.ts'
+import { Doc, ScrollTable, Search } from './elements.tsx'
+import type { ServerState } from './server-state.ts'
 
 const DEFAULT = 'default'
 
 /** Each key with its value, and where the value came from. */
 export function ConfigurationView({ state, api }: ViewProps): JSX.Element {
-  const { answer: settings, reason } = useAnswer(state, api, readSettings)
+  const { settings, reason } = useSettings(state, api)
   const [text, setText] = useState('')
   const [onlySet, setOnlySet] = useState(false)
   if (reason !== undefined) return <p role="alert">{reason}</p>
@@ -71,4 +69,27 @@ function matches({ name, value = '', source, meaning }: ShownSetting, text: stri
 /** The documentation's links become their words. */
 function plain(meaning: string): string {
   return meaning.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+}
+
+/** The settings, or why they could not be read. They are read again when the server has restarted. */
+function useSettings(
+  { overview }: ServerState,
+  api: Api,
+): { readonly settings?: readonly ShownSetting[]; readonly reason?: string } {
+  const [known, setKnown] = useState({})
+  const startedAt = overview?.server.startedAt
+  useEffect(() => {
+    if (startedAt === undefined) return
+    let isCurrent = true
+    void readSettings(api)
+      .then(
+        (settings) => ({ settings }),
+        (error: unknown) => ({ reason: reasonOf(error) }),
+      )
+      .then((next) => isCurrent && setKnown(next))
+    return () => {
+      isCurrent = false
+    }
+  }, [api, startedAt])
+  return known
 }

@@ -2,10 +2,9 @@ import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { LogEntry } from '../common/server-events.ts'
 import type { ViewProps } from './app.tsx'
-import { Choice, Search } from './fields.tsx'
+import { Choice, Doc, logLink, Search } from './elements.tsx'
 import { count, number, timeOfDay } from './format.ts'
 import { keyOf } from './history.ts'
-import { Doc, logLink } from './links.tsx'
 
 const LEVELS: readonly LogEntry['level'][] = ['debug', 'info', 'warn', 'error']
 /** Lines in the document: more make it slow. */
@@ -48,7 +47,10 @@ export function LogView({ state, params }: ViewProps): JSX.Element {
           id="log-model"
           label="Model"
           value={filter.model}
-          options={[['', 'All, and the server'], ...models.map((each): [string, string] => [each, each])]}
+          options={[
+            ['', 'All models and the server'],
+            ...models.map((each): [string, string] => [each, each]),
+          ]}
           onChoose={(model) => choose({ model })}
         />
         <Choice
@@ -74,15 +76,15 @@ export function LogView({ state, params }: ViewProps): JSX.Element {
         </button>
         <span>
           {count(lines.length, 'line')}
-          {state.dropped > 0 && `, ${number(state.dropped)} left out by the server`}
+          {state.dropped > 0 && `, ${number(state.dropped)} dropped by the server`}
         </span>
       </p>
       {state.overview !== undefined && lines.length === 0 && (
         <p class="note">
           {state.log.length === 0
-            ? 'No line has come yet.'
-            : 'No line matches: choose all models, a lower level, or less text.'}{' '}
-          The page has the last lines only. <Doc page="metrics-and-logs.md">Where the log files are</Doc>
+            ? 'No log lines yet.'
+            : 'No line matches. Choose all models, a lower level, or a shorter text.'}{' '}
+          The page keeps the last lines only. <Doc page="metrics-and-logs.md">Where the log files are</Doc>
         </p>
       )}
       <pre

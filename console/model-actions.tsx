@@ -2,10 +2,9 @@ import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { FailedOverview, ModelOverview } from '../common/server-events.ts'
 import { type Api, reasonOf } from './api.ts'
-import { Ask, type Question } from './ask.tsx'
+import { Ask, Doc, type Question } from './elements.tsx'
 import { count } from './format.ts'
 import { keyOf } from './history.ts'
-import { Doc } from './links.tsx'
 
 /** One management call, and what it is called on the page. */
 interface Action {
@@ -21,7 +20,7 @@ export interface Actions {
   /** Runs it if the user agrees. */
   ask(text: string, action: Action): void
   /** What became of the last call, and the question that waits for its answer. */
-  readonly told: JSX.Element
+  readonly message: JSX.Element
 }
 
 export function useActions(api: Api): Actions {
@@ -43,9 +42,9 @@ export function useActions(api: Api): Actions {
     busy: running !== undefined,
     run: (action) => void run(action),
     ask: (text, action) => setQuestion({ text, action: action.what, run: () => void run(action) }),
-    told: (
+    message: (
       <>
-        <p role="status" class="told">
+        <p role="status" class="message">
           {running !== undefined && `${running} …`}
           {outcome?.ok === true && outcome.text}
         </p>
@@ -149,7 +148,7 @@ export function Unregister(props: {
   return (
     <button
       type="button"
-      class="harms"
+      class="danger"
       disabled={actions.busy}
       onClick={() => actions.ask(`Unregister ${title}? It has ${count(open, 'open request')}.`, unregister)}
     >

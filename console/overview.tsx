@@ -5,10 +5,9 @@ import { Chart, type Line } from './chart.tsx'
 import { bytes, count, duration, number } from './format.ts'
 import { problemsOf, watchedModels, type Watched } from './health.ts'
 import { type History, keyOf, type Point, type Quantiles } from './history.ts'
-import { Doc, logLink } from './links.tsx'
+import { Doc, Facts, logLink } from './elements.tsx'
 import { Register, useActions } from './model-actions.tsx'
 import { ModelTable } from './model-table.tsx'
-import { Facts } from './scroll-table.tsx'
 
 /** Problems that the first lines name; the table has all. */
 const MAX_PROBLEMS = 6
@@ -26,7 +25,7 @@ export function Overview({ state, api, params }: ViewProps): JSX.Element {
       {models.length + overview.failed.length > 0 && (
         <ModelTable models={models} failed={overview.failed} actions={actions} opened={params.get('model')} />
       )}
-      {actions.told}
+      {actions.message}
       <Register actions={actions} open={models.length === 0} />
       <Charts history={history} />
       <Server {...overview} />
@@ -81,7 +80,7 @@ function allIsWell(models: readonly Watched[]): string {
   if (models.length === 0) return 'No model is registered. Register one below.'
   const ready = models.filter(({ model }) => model.state === 'ready').length
   const requests = models.reduce((sum, { recent }) => sum + (recent?.requests ?? 0), 0)
-  const lately = requests === 0 ? 'no request came' : `${count(requests, 'request')} and no failure`
+  const lately = requests === 0 ? 'no requests' : `${count(requests, 'request')} and no failures`
   return `All is well: ${ready} of ${count(models.length, 'model')} ready, ${lately} in the last minute.`
 }
 
@@ -101,8 +100,8 @@ function Server({ at, server }: OverviewEvent): JSX.Element {
       <h2>Server</h2>
       <Facts facts={facts} />
       <p class="note">
-        The same numbers for Prometheus: <Doc page="metrics-and-logs.md">Metrics and logs</Doc>. Something
-        else is wrong: <Doc page="troubleshooting.md">Troubleshooting</Doc>.
+        Metrics for Prometheus: <Doc page="metrics-and-logs.md">Metrics and logs</Doc>. Other problems:{' '}
+        <Doc page="troubleshooting.md">Troubleshooting</Doc>.
       </p>
     </section>
   )

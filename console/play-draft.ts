@@ -1,12 +1,18 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { type DeclaredTensor, waysToAsk } from '../common/curl-lines.ts'
+import {
+  type DeclaredTensor,
+  exampleBody,
+  type ModelToAsk,
+  pathToAsk,
+  type Way,
+  waysToAsk,
+} from '../common/curl-lines.ts'
 import type { ModelOverview, OverviewEvent } from '../common/server-events.ts'
-import { type Api, reachable } from './api.ts'
+import type { Api } from './api.ts'
 import { healthOf } from './health.ts'
 import { keyOf } from './history.ts'
-import { exampleOf, pathOf, PLAY_APIS, type PlayApi, type PlayModel, takesFiles } from './play-apis.ts'
-import type { CopiedRequest } from './play-copies.ts'
-import { isUnauthorized } from './play-run.ts'
+import type { CopiedRequest } from './play-copies.tsx'
+import { isUnauthorized, textAt } from './play-run.ts'
 
 /** What the form of the playground holds. */
 export interface Draft {
@@ -152,4 +158,75 @@ function useInputs(name: string | undefined, api: Api, token: string | undefined
     }
   }, [name, api, token])
   return known !== undefined && known.name === name ? known : UNKNOWN
+}
+
+/** A model as the playground asks it. */
+export interface PlayModel {
+  readonly name: string
+  /** Undefined: the default version, or the one that weights choose. */
+  readonly version: string | undefined
+  /** Its declared inputs; empty: it declares none. */
+  readonly inputs: readonly DeclaredTensor[]
+}
+
+/** One way to ask a model. */
+export interface PlayApi {
+  readonly id: Way
+  readonly title: string
+  /** Whether it can ask for a version. OpenAI's API names a model only. */
+  readonly takesVersions: boolean
+  /** Where the answer's text is in one piece; absent: the piece is text. */
+  readonly text?: readonly (readonly (string | number)[])[]
+}
+
+/** The APIs of the inference port. */
+export const PLAY_APIS: readonly [PlayApi, ...PlayApi[]] = [
+  { id: 'predictions', title: 'TorchServe predictions', takesVersions: true },
+  { id: 'infer', title: 'Open Inference: infer', takesVersions: true },
+  { id: 'infer_stream', title: 'Open Inference: infer_stream', takesVersions: true },
+  {
+    id: 'generate_stream',
+    title: 'Open Inference: generate_stream',
+    takesVersions: true,
+    text: [['text_output']],
+  },
+  {
+    id: 'chat/completions',
+    title: 'OpenAI: chat completions',
+    takesVersions: false,
+    text: [
+      ['choices', 0, 'delta', 'content'],
+      ['choices', 0, 'message', 'content'],
+    ],
+  },
+  { id: 'completions', title: 'OpenAI: completions', takesVersions: false, text: [['choices', 0, 'text']] },
+  { id: 'embeddings', title: 'OpenAI: embeddings', takesVersions: false },
+]
+
+/** TorchServe's API takes any body; the others take JSON. */
+export function takesFiles({ id }: PlayApi): boolean {
+  return id === 'predictions'
+}
+
+export function pathOf({ id }: PlayApi, { name, version }: PlayModel): string {
+  return pathToAsk(id, name, version)
+}
+
+/** A body to begin with, the one that `torchserve-ts dev` prints. */
+export function exampleOf({ id }: PlayApi, model: ModelToAsk): string {
+  const body = exampleBody(id, model)
+  return typeof body === 'string' ? body : JSON.stringify(body, null, 2)
+}
+
+/** What one piece of an answer adds to the text of the answer. */
+export function textOf({ text }: PlayApi, piece: string): string {
+  if (text === undefined) return piece
+  return text.map((path) => textAt(piece, path)).find((found) => found !== '') ?? ''
+}
+
+/** A server that listens on all addresses is asked at the one that the browser uses. */
+function reachable(address: string): URL {
+  const url = new URL(address)
+  if (url.hostname === '0.0.0.0' || url.hostname === '[::]') url.hostname = location.hostname
+  return url
 }

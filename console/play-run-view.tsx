@@ -1,8 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { bytes, duration, number } from './format.ts'
-import { logLink } from './links.tsx'
+import { logLink, ScrollTable } from './elements.tsx'
 import type { Figures, Piece, PlayRun } from './play-run.ts'
-import { ScrollTable } from './scroll-table.tsx'
 
 /** Pieces in the table. */
 const SHOWN = 200
@@ -98,7 +97,7 @@ function Pieces({ run }: { run: PlayRun }): JSX.Element {
           The last {number(SHOWN)}; {number(hidden)} before them are not shown.
         </p>
       )}
-      <ScrollTable label="Pieces" class="pieces" columns={['Number', 'After', 'Gap', 'As it arrived']}>
+      <ScrollTable label="Pieces" class="pieces" columns={['Number', 'After', 'Gap', 'Raw']}>
         {last.map((piece) => (
           <tr key={piece.number}>
             <td>{number(piece.number)}</td>

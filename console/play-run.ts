@@ -1,6 +1,5 @@
 import { reasonOf } from './api.ts'
-import { eventData } from './event-stream.ts'
-import { textAt } from './play-apis.ts'
+import { eventData } from './server-state.ts'
 
 /** Pieces, characters of a piece and of the answer, and gaps that a run keeps. */
 const MAX_PIECES = 2_000
@@ -190,4 +189,18 @@ export function isUnauthorized(status: number | undefined, answer: string): bool
 /** Of sorted values; undefined: there are none. */
 function quantile(sorted: readonly number[], share: number): number | undefined {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
+}
+
+/** The text at a place of a JSON text; empty: there is none. */
+export function textAt(json: string, path: readonly (string | number)[]): string {
+  try {
+    let value: unknown = JSON.parse(json)
+    for (const step of path) {
+      if (typeof value !== 'object' || value === null) return ''
+      value = Reflect.get(value, step)
+    }
+    return typeof value === 'string' ? value : ''
+  } catch {
+    return '' // `[DONE]`, or an error in plain text
+  }
 }

@@ -2,15 +2,12 @@ import type { JSX } from 'preact'
 import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
 import type { OverviewEvent } from '../common/server-events.ts'
 import type { ViewProps } from './app.tsx'
-import { Choice, Field } from './fields.tsx'
+import { Choice, Doc, Field } from './elements.tsx'
 import { healthOf } from './health.ts'
 import { keyOf } from './history.ts'
-import { Doc } from './links.tsx'
-import { pathOf, takesFiles, textOf } from './play-apis.ts'
-import { nextTurn } from './play-chat.ts'
-import { ChatView } from './play-chat-view.tsx'
-import { CopyAs } from './play-copy-view.tsx'
-import { copied, type DraftState, typeOf, useDraft } from './play-draft.ts'
+import { copied, type DraftState, pathOf, takesFiles, textOf, typeOf, useDraft } from './play-draft.ts'
+import { ChatView, nextTurn } from './play-chat.tsx'
+import { CopyAs } from './play-copies.tsx'
 import { PlayRun } from './play-run.ts'
 import { RunView } from './play-run-view.tsx'
 
@@ -132,10 +129,10 @@ function DraftForm(props: {
           />
           <p class="note">
             {hasToken
-              ? 'TorchServe has a key for each purpose, and the one that you signed in with may not send requests to models'
-              : 'This server wants a key for requests to models'}
+              ? 'The key that you signed in with is not valid for inference'
+              : 'This server requires a key for inference'}
             : paste the inference key of <code>key_file.json</code>. An{' '}
-            <Doc page="authorization.md">API key with both scopes</Doc> needs no second one.
+            <Doc page="authorization.md">API key with both scopes</Doc> works for both.
           </p>
         </div>
       )}

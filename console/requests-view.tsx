@@ -3,8 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { OpenRequest } from '../common/server-events.ts'
 import type { ViewProps } from './app.tsx'
 import { reasonOf } from './api.ts'
-import { Ask, type Question } from './ask.tsx'
-import { Search } from './fields.tsx'
+import { Ask, type Question, Search } from './elements.tsx'
 import { bytes, count, duration, number } from './format.ts'
 
 /** Height of a row, as app.css has it; only the rows in sight are in the document. */
@@ -51,9 +50,9 @@ function column(title: string, text: (request: OpenRequest) => string): Column {
 function measure(
   title: string,
   key: (request: OpenRequest) => number,
-  said: (value: number) => string,
+  format: (value: number) => string,
 ): Column {
-  return { title, text: (request) => said(key(request)), key, descends: true }
+  return { title, text: (request) => format(key(request)), key, descends: true }
 }
 
 function shown(milliseconds: number): string {
@@ -65,7 +64,7 @@ export function RequestsView({ state, api, params }: ViewProps): JSX.Element {
   const [filter, setFilter] = useState('')
   const [sort, setSort] = useState({ column: AGE, descending: true })
   const [question, setQuestion] = useState<Question>()
-  const [told, setTold] = useState('')
+  const [message, setMessage] = useState('')
   useEffect(() => setFilter(params.get('filter') ?? filter), [params])
   if (state.requests === undefined) return <p class="note">Waiting for the server …</p>
   const { total, requests } = state.requests
@@ -81,7 +80,7 @@ export function RequestsView({ state, api, params }: ViewProps): JSX.Element {
       run: () =>
         void api
           .call('DELETE', `/requests/${encodeURIComponent(request.id)}`)
-          .then(setTold, (error: unknown) => setTold(reasonOf(error))),
+          .then(setMessage, (error: unknown) => setMessage(reasonOf(error))),
     })
   return (
     <>
@@ -97,13 +96,13 @@ export function RequestsView({ state, api, params }: ViewProps): JSX.Element {
           {number(rows.length)} of {count(total, 'open request')}
         </span>
       </p>
-      <p role="status" class="told">
-        {told}
+      <p role="status" class="message">
+        {message}
       </p>
       {total === 0 ? (
         <p class="note empty">
-          No request is open. Send one in the <a href="#playground">playground</a>: it is here until its
-          answer has ended. Ended requests are in the <a href="#log">log</a>.
+          No open requests. Send one in the <a href="#playground">playground</a>. Ended requests are in the{' '}
+          <a href="#log">log</a>.
         </p>
       ) : (
         <RequestTable rows={rows} sort={sort} onSort={setSort} onCancel={cancel} />
@@ -168,7 +167,7 @@ function RequestTable(props: {
                 {request.api !== 'workflow' && (
                   <button
                     type="button"
-                    class="harms"
+                    class="danger"
                     aria-label={`Cancel ${request.id}`}
                     onClick={() => onCancel(request)}
                   >

@@ -93,7 +93,7 @@ function consoleOptions(root: string): BuildOptions & { metafile: true } {
   return {
     absWorkingDir: root,
     entryPoints: [
-      { in: 'console/main.tsx', out: 'app' },
+      { in: 'console/app.tsx', out: 'app' },
       { in: 'console/app.css', out: 'app' },
     ],
     outdir: CONSOLE,

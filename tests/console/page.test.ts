@@ -119,11 +119,11 @@ test('a view is as it was left when it is shown again, until the user signs out'
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('status').getByText('live').waitFor()
   watched.send('overview', overview([model()]))
-  await page.getByText('No line has come yet').waitFor()
+  await page.getByText('No log lines yet').waitFor()
   watched.send('log', { lines: [logLine('loaded'), logLine('Traceback', 'error')], dropped: 0 })
   await page.getByLabel('Search').fill('trace')
   await page.getByText('1 line').waitFor()
-  expect(await page.getByText('No line has come yet').count()).toBe(0)
+  expect(await page.getByText('No log lines yet').count()).toBe(0)
   await page.getByRole('link', { name: 'Playground' }).click()
   await page.getByLabel('Body').fill('written')
   await page.getByRole('link', { name: 'Log', exact: true }).click()
@@ -207,7 +207,7 @@ test('a model tells how many requests wait, how many more may, and how others en
     expect.arrayContaining([
       'Queue8 waiting, room for 92 more',
       'Streams1 finished, 2 failed, 3 cancelled, 4 timed out',
-      'Whole answers5 finished',
+      'Unary requests5 finished',
     ]),
   )
 })
@@ -436,7 +436,7 @@ test('the log is filtered by level and text, and stands still when paused', asyn
   await follow('#log')
   const lines = [logLine('loaded'), logLine('slow', 'warn'), logLine('Traceback', 'error')]
   watched.send('log', { lines, dropped: 4 })
-  await page.getByText('3 lines, 4 left out by the server').waitFor()
+  await page.getByText('3 lines, 4 dropped by the server').waitFor()
   await page.getByLabel('Level').selectOption('warn')
   await page.getByText('2 lines').waitFor()
   await page.getByLabel('Search').fill('trace')
@@ -520,9 +520,9 @@ test('lines that the server left out are counted together, from the first one on
   watched.send('log', { lines: [logLine('one')], dropped: 0 })
   await page.getByText('1 line', { exact: true }).waitFor()
   watched.send('log', { lines: [], dropped: 1 })
-  await page.getByText('1 line, 1 left out by the server').waitFor()
+  await page.getByText('1 line, 1 dropped by the server').waitFor()
   watched.send('log', { lines: [], dropped: 2 })
-  await page.getByText('1 line, 3 left out by the server').waitFor()
+  await page.getByText('1 line, 3 dropped by the server').waitFor()
 })
 
 test('the page forgets all but the last 2,000 lines of the log', async () => {
@@ -593,9 +593,9 @@ test('a lost connection is said, with the time of what is shown, and made again'
   await row('words').waitFor()
   watched.lose()
   await page.getByText('connection lost, trying again').waitFor()
-  await page.getByText(/^This is how it was at \d\d:04:05, before/).waitFor()
+  await page.getByText(/The page shows the state at \d\d:04:05/).waitFor()
   await page.getByRole('status').getByText('live', { exact: true }).waitFor()
-  expect(await page.getByText('This is how it was').count()).toBe(0)
+  expect(await page.getByText('The page shows the state').count()).toBe(0)
   expect(watched.viewers).toBe(1)
 })
 

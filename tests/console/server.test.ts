@@ -84,7 +84,7 @@ test('the playground says that the management key is not for inference', async (
   await page.getByLabel('Key', { exact: true }).fill(keys.management.key)
   await page.getByRole('button', { name: 'Sign in' }).click()
   // Asked for before anything is sent.
-  await page.getByText('the one that you signed in with may not send requests to models').waitFor()
+  await page.getByText('The key that you signed in with is not valid for inference').waitFor()
   await page.getByLabel('Body').fill('{"n": 2}')
   await page.getByRole('button', { name: 'Send', exact: true }).click()
   await page.getByRole('status').getByText('Status 400, failed').waitFor()

@@ -18,7 +18,7 @@ describe('the context of the image', () => {
     const { metafile } = await build({ ...bundleOptions(REPOSITORY), write: false })
     const files = Object.keys(metafile.inputs).filter((path) => !path.startsWith('node_modules/'))
     expect(files.length).toBeGreaterThan(300)
-    const read = [...files, 'console/main.tsx', 'tools/build.ts', 'tsconfig.build.json']
+    const read = [...files, 'console/app.tsx', 'tools/build.ts', 'tsconfig.build.json']
     expect(read.filter((path) => !isInContext(path, patterns))).toEqual([])
   })
 

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { eventData } from '../../console/event-stream.ts'
+import { eventData } from '../../console/server-state.ts'
 import { bytes } from '../../console/format.ts'
 
 test('bytes below ten of a unit have a decimal place, and more have none', () => {

@@ -1,4 +1,46 @@
+import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
 import { shellWord } from '../common/curl-lines.ts'
+import { Choice } from './elements.tsx'
+
+/** The request as a program, to copy. */
+export function CopyAs({ request }: { request: CopiedRequest }): JSX.Element {
+  const [chosen, choose] = useState('')
+  const [message, setMessage] = useState('')
+  const offered = copies(request)
+  const { title, program } = offered.find((each) => each.title === chosen) ?? offered[0]
+  const copy = (): void =>
+    void navigator.clipboard.writeText(program).then(
+      () => setMessage('Copied'),
+      () => setMessage('The browser does not allow copying: select the text'),
+    )
+  return (
+    <details>
+      <summary>Copy as …</summary>
+      <p class="bar">
+        <Choice
+          id="copy-as"
+          label="Language"
+          value={title}
+          options={offered.map((each) => [each.title, each.title])}
+          onChoose={(next) => {
+            choose(next)
+            setMessage('')
+          }}
+        />
+        {isSecureContext && (
+          <button type="button" onClick={copy}>
+            Copy
+          </button>
+        )}
+        <span role="status">{message}</span>
+      </p>
+      <pre class="program" tabIndex={0}>
+        {program}
+      </pre>
+    </details>
+  )
+}
 
 /** A request as somebody would send it from elsewhere. */
 export interface CopiedRequest {
