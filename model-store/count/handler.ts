@@ -5,11 +5,9 @@ import {
   type HandlerRequest,
   type HandlerResponse,
 } from 'torchserve-ts'
-import { makeItem } from './item.ts'
+import { makeItem, Pause, StreamSink, WholeSink } from './items.ts'
 import { readParameters, type RunRequest } from './parameters.ts'
-import { Pause } from './pause.ts'
 import { Runs } from './runs.ts'
-import { StreamSink, WholeSink } from './sinks.ts'
 
 /**
  * Streams `n` items of `size` bytes, one every `delay` milliseconds or on request, and reports in another

@@ -1,5 +1,4 @@
-import { PredictionException, type HandlerRequest } from 'torchserve-ts'
-import { readFields } from './fields.ts'
+import { type HandlerRequest, PredictionException } from 'torchserve-ts'
 
 /** Starts a run. */
 export interface RunRequest {
@@ -61,10 +60,10 @@ function run(fields: Fields, id: string | undefined): RunRequest {
   return { id, n, size, delay, gated, stream, fail }
 }
 
-function query(asked: unknown, id: string | undefined): RunQuery {
-  if (asked !== 'produced' && asked !== 'next') throw bad('query must be "produced" or "next"')
+function query(kind: unknown, id: string | undefined): RunQuery {
+  if (kind !== 'produced' && kind !== 'next') throw bad('query must be "produced" or "next"')
   if (id === undefined) throw bad('query requires the id of a run')
-  return { query: asked, id }
+  return { query: kind, id }
 }
 
 function identifier(value: unknown): string | undefined {
@@ -90,4 +89,39 @@ function flag(name: string, value: unknown): boolean {
 
 function bad(message: string): PredictionException {
   return new PredictionException(message, 400)
+}
+
+/**
+ * The named values of a request: a JSON object as body or as part `data` (bytes, text or decoded), and any
+ * other parts (form fields, gRPC inputs) by name. The server adds `parameters` for language models.
+ * @throws PredictionException 400
+ */
+function readFields(request: HandlerRequest): Record<string, unknown> {
+  const { data, body, parameters: _generation, ...parts } = request
+  const fields = Object.fromEntries(Object.entries(parts).map(([name, value]) => [name, decoded(value)]))
+  return { ...fields, ...parsed(decoded(data ?? body)) }
+}
+
+function decoded(value: unknown): unknown {
+  return value instanceof Uint8Array ? new TextDecoder().decode(value) : value
+}
+
+function parsed(main: unknown): object | undefined {
+  if (main === undefined || main === '') return undefined
+  const value = typeof main === 'string' ? json(lastMessage(main)) : main
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  throw new PredictionException('The body must be a JSON object', 400)
+}
+
+/** The user's last message, in a chat rendered by the server's default template (docs/openai.md). */
+function lastMessage(text: string): string {
+  return /(?:^|\n)User: ([^\n]*)\nAssistant:$/.exec(text)?.[1] ?? text
+}
+
+function json(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    throw new PredictionException('The body must be valid JSON', 400)
+  }
 }

@@ -1,8 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { makeItem } from '../../model-store/count/item.ts'
+import { makeItem, Pause } from '../../model-store/count/items.ts'
 import { readParameters } from '../../model-store/count/parameters.ts'
-import { Pause } from '../../model-store/count/pause.ts'
 import { Runs } from '../../model-store/count/runs.ts'
 
 describe('count: items', () => {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { makeItem } from '../../model-store/count/item.ts'
+import { makeItem } from '../../model-store/count/items.ts'
 import type { Random } from '../support/random.ts'
 import { RawRequest } from '../support/raw-http.ts'
 import { launchServer, REPOSITORY, type Server, started } from '../support/server-process.ts'
