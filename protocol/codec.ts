@@ -1,6 +1,6 @@
 import { Packr } from 'msgpackr'
 import { ServeError } from '../common/errors.ts'
-import { AFTER, FRAME, flagsAt, HEAD, HEADER_BYTES, idAt, MORE, NEXT, STREAM, typeAt } from './frame.ts'
+import { FRAME, flagsAt, HEAD, HEADER_BYTES, idAt, MORE, NEXT, STREAM, typeAt } from './frame.ts'
 import {
   CANCEL_REASONS,
   type FromWorker,
@@ -16,8 +16,8 @@ import { isPredict, isResponseHead, MAPS, type Check } from './validate.ts'
 const packr = new Packr({ useRecords: false })
 
 /** Messages whose payload is one map, by direction. */
-const FROM_WORKER = ['ready', 'loaded', 'failure', 'withdrawn', 'log', 'metric'] as const
-const TO_WORKER = ['load', 'withdraw', 'sequenceEnd'] as const
+const FROM_WORKER = ['ready', 'loaded', 'failure', 'log', 'metric'] as const
+const TO_WORKER = ['load', 'sequenceEnd'] as const
 
 type MapMessage = Extract<ToWorker | FromWorker, { type: keyof typeof MAPS }>
 
@@ -85,11 +85,11 @@ export function decodeToWorker(chunk: Buffer, from = 0, to = chunk.length): ToWo
   const flags = flagsAt(chunk, from)
   const id = idAt(chunk, from)
   const type = typeAt(chunk, from)
-  const known = type === FRAME.predict ? AFTER : type === FRAME.input ? MORE : 0
+  const known = type === FRAME.input ? MORE : 0
   if ((flags & ~known) !== 0) throw unknown('flags', flags, type)
   switch (type) {
     case FRAME.predict:
-      return decodePredict(chunk, from, to, (flags & AFTER) !== 0)
+      return decodePredict(chunk, from, to)
     case FRAME.credit:
       return { type: 'credit', id, bytes: onlyUint32(chunk, from, to) }
     case FRAME.input:
@@ -140,7 +140,7 @@ function decodeResponse(chunk: Buffer, from: number, to: number): ResponseMessag
 }
 
 /** The map names each part with its size; the bytes of all parts follow it. */
-function encodePredict(outbox: Outbox, { requests, after }: PredictMessage): void {
+function encodePredict(outbox: Outbox, { requests }: PredictMessage): void {
   const bytes: Uint8Array[] = []
   const heads = requests.map((request) => {
     const parts = request.parts.map(({ name, contentType, data }) => {
@@ -151,10 +151,10 @@ function encodePredict(outbox: Outbox, { requests, after }: PredictMessage): voi
     return { ...defined({ ...request }), parts }
   })
   const map = packr.pack({ requests: heads })
-  outbox.add(FRAME.predict, after === true ? AFTER : 0, 0, uint32(map.length), [map, ...bytes])
+  outbox.add(FRAME.predict, 0, 0, uint32(map.length), [map, ...bytes])
 }
 
-function decodePredict(chunk: Buffer, from: number, to: number, after: boolean): PredictMessage {
+function decodePredict(chunk: Buffer, from: number, to: number): PredictMessage {
   const start = from + HEADER_BYTES + 4
   let at = start > to ? to + 1 : start + chunk.readUInt32BE(start - 4)
   const map = unpack('predict', isPredict, chunk, start, at, to) as { requests: Head[] }
@@ -166,7 +166,7 @@ function decodePredict(chunk: Buffer, from: number, to: number, after: boolean):
     return { ...head, parts }
   })
   if (at !== to) throw malformed('predict')
-  return after ? { type: 'predict', requests, after } : { type: 'predict', requests }
+  return { type: 'predict', requests }
 }
 
 /** A request in the map of a predict frame. */

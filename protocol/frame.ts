@@ -26,8 +26,6 @@ export const FRAME = {
   ping: 13,
   pong: 14,
   unload: 15,
-  withdraw: 16,
-  withdrawn: 17,
   sequenceEnd: 18,
   alive: 19,
 } as const
@@ -43,8 +41,6 @@ export const HEAD = 4
 export const ITEM = STREAM | NEXT
 /** Of `input`: the payload is an input, and more may follow. Without it: there are no more. */
 export const MORE = 2
-/** Of `predict`: the batch begins when everything before it has ended. */
-export const AFTER = 1
 
 /** Writes a header at the position; `length` is the size of the payload. */
 export function writeHeader(

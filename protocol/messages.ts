@@ -10,7 +10,7 @@ export type { InputPart }
  */
 
 /** Raise this number for every change that an older peer cannot read. */
-export const PROTOCOL_VERSION = 8
+export const PROTOCOL_VERSION = 9
 
 /** TorchServe's `ts_stream_next`: "true" = more items follow, "false" = this is the last item of a stream. */
 export type StreamNext = 'true' | 'false'
@@ -91,17 +91,6 @@ export interface WantedMetrics {
 export interface PredictMessage {
   type: 'predict'
   requests: PredictRequest[]
-  /** The batch begins when everything before it has ended; until then it can be withdrawn. Default false. */
-  after?: boolean
-}
-
-/**
- * The frontend wants batches back that have not begun. The worker names those that it gives back in
- * `withdrawn`; a batch that has begun stays.
- */
-export interface WithdrawMessage {
-  type: 'withdraw'
-  ids: number[]
 }
 
 /** Why a request was cancelled; becomes the reason of the handler's AbortSignal. */
@@ -159,7 +148,6 @@ export interface UnloadMessage {
 export type ToWorker =
   | LoadMessage
   | PredictMessage
-  | WithdrawMessage
   | InputMessage
   | CancelMessage
   | CreditMessage
@@ -226,12 +214,6 @@ export interface FinishedMessage {
   id: number
 }
 
-/** All requests of the batches that the worker gives back. The handler never sees them. */
-export interface WithdrawnMessage {
-  type: 'withdrawn'
-  ids: number[]
-}
-
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
 export interface LogMessage {
@@ -278,7 +260,6 @@ export type FromWorker =
   | FinishedMessage
   | TakenMessage
   | AliveMessage
-  | WithdrawnMessage
   | LogMessage
   | MetricMessage
   | PongMessage

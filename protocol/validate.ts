@@ -73,7 +73,6 @@ const request = shape({
 
 const metricKind = oneOf('counter', 'gauge', 'histogram')
 const metricSpec = shape({ name: text, kind: metricKind, unit: text, dimensions: list(text) })
-const ids = shape({ ids: list(uint32) })
 
 export const isResponseHead = shape({
   contentType: optional(text),
@@ -89,8 +88,6 @@ export const MAPS = {
   ready: shape({ protocolVersion: count, pid: count, rank: count, runtime: text }),
   loaded: shape({ error: optional(wireError), methods: optional(list(oneOf(...LISTED_METHODS))) }),
   failure: shape({ error: wireError }),
-  withdraw: ids,
-  withdrawn: ids,
   log: shape({
     level: oneOf('debug', 'info', 'warn', 'error'),
     message: text,

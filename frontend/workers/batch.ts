@@ -1,6 +1,6 @@
 import { startTimer } from '../../common/timer.ts'
 import type { Job } from '../jobs/job.ts'
-import type { BatchOwner, RunWatcher } from '../jobs/scheduler.ts'
+import type { RunWatcher } from '../jobs/scheduler.ts'
 import type { InFlight } from './in-flight.ts'
 
 /** How long work that should end may go on at a worker. */
@@ -27,10 +27,6 @@ const FIRST_SIGN_MS = 1000
 export class Batch {
   readonly jobs: readonly Job[]
   readonly watcher: RunWatcher | undefined
-  /** While set, the batch waits at the worker and has not begun. */
-  owner: BatchOwner | undefined
-  /** Whether the worker was asked to give it back. */
-  withdrawn = false
   readonly entries: InFlight[] = []
   unfinished: number
   /** Number of responses to requests that had ended. */

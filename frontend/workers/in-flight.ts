@@ -9,7 +9,7 @@ import type { Requests } from './requests.ts'
 /** What a request in flight needs of its worker. */
 export type InFlightLink = Pick<
   Requests,
-  'window' | 'maxOwed' | 'cancel' | 'withdraw' | 'unexpected' | 'credit' | 'input' | 'discarded' | 'overdrawn'
+  'window' | 'maxOwed' | 'cancel' | 'credit' | 'input' | 'discarded' | 'overdrawn'
 >
 
 /**
@@ -54,10 +54,6 @@ export class InFlight implements JobHolder, InputPort {
 
   /** A response arrived. Returns true if it was the last one. */
   respond(message: ResponseMessage): boolean {
-    if (this.batch.owner !== undefined) {
-      this.#link.unexpected(this)
-      return false
-    }
     const last = message.ts_stream_next !== 'true'
     if (!last && this.#overdraws()) return false
     if (last && this.job.ended) this.#link.discarded(this.batch)
@@ -108,13 +104,7 @@ export class InFlight implements JobHolder, InputPort {
     })
   }
 
-  abandon(job: Job, reason: AbandonReason): void {
-    const { owner } = this.batch
-    if (owner !== undefined) {
-      owner.abandon(job, reason)
-      this.#link.withdraw(this.batch)
-    }
-    // Also for a batch that waits at the worker: it may have begun there.
+  abandon(_job: Job, reason: AbandonReason): void {
     this.#link.cancel(this, reason)
   }
 

@@ -62,11 +62,6 @@ export class RankGroup implements WorkerGroup {
     return this.#ranks.map((rank) => rank.pid)
   }
 
-  /** Ranks would have to give the same batches back. */
-  get takesBatchesAhead(): boolean {
-    return this.#ranks.length === 1
-  }
-
   get finishingRanks(): number {
     return this.#options.requestsToRankZeroOnly ? 1 : this.#ranks.length
   }

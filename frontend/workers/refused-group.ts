@@ -11,7 +11,6 @@ export function refusedGroup(reason: ServeError): WorkerGroup {
     finishingRanks: 1,
     unsentBytes: 0,
     isNative: false,
-    takesBatchesAhead: false,
     methods: [],
     load: () => Promise.reject(reason),
     send: nothing,

@@ -6,8 +6,7 @@ import type { ExitCause } from './exit-cause.ts'
 import type { WorkerOutput } from './worker-state.ts'
 
 /** Messages for every rank that gets requests. */
-export type RankMessage =
-  PredictMessage | Extract<ToWorker, { type: 'cancel' | 'input' | 'withdraw' | 'sequenceEnd' }>
+export type RankMessage = PredictMessage | Extract<ToWorker, { type: 'cancel' | 'input' | 'sequenceEnd' }>
 /** Messages for rank 0 only, which sends the responses. */
 export type FirstRankMessage = Extract<ToWorker, { type: 'credit' | 'ping' }>
 
@@ -46,8 +45,6 @@ export interface WorkerGroup {
    * worker does none of it.
    */
   readonly isNative: boolean
-  /** Whether the worker keeps batches that begin later, and gives them back. */
-  readonly takesBatchesAhead: boolean
   /** The handler's methods; known once it is loaded. */
   readonly methods: readonly ListedMethod[]
   /**

@@ -11,7 +11,6 @@ function outlet(unsentBytes: number): Outlet & { sent: FromWorker[] } {
     send: (message) => sent.push(message),
     sendItem: () => undefined,
     flushEarly: () => undefined,
-    flush: () => undefined,
     unsentBytes,
   }
 }

@@ -96,13 +96,7 @@ function* spoiled(value: unknown): Generator {
   }
 }
 
-const maps = fc.oneof(
-  fromWorker.ready,
-  fromWorker.log,
-  fromWorker.withdrawn,
-  fromWorker.metric,
-  toWorker.withdraw,
-)
+const maps = fc.oneof(fromWorker.ready, fromWorker.log, fromWorker.metric)
 
 test('a map with one wrong value anywhere, or without a required field, is refused', () => {
   fc.assert(
