@@ -27,7 +27,7 @@ import { startBareHttp, startWorkerGrpc, startWorkerHttp } from './targets/ceili
 import { startBefore, startOurs } from './targets/ours.ts'
 import type { Target } from './targets/target.ts'
 
-/** `npm run bench`: measures every figure of docs/performance.md in one run. */
+/** `npm run bench`: measures every figure of docs/internals/performance.md in one run. */
 
 const print = (text: string): void => {
   process.stdout.write(`${text}\n`)

@@ -12,7 +12,7 @@ import { growWorkers } from './growth/workers.ts'
 import { runToEnd } from './run-to-end.ts'
 import { figureLine, newReport, shortfalls, summary, writeReport } from './report.ts'
 
-/** `npm run bench:growth`: measures every figure of docs/growth.md and draws its plots. */
+/** `npm run bench:growth`: measures every figure of docs/internals/growth.md and draws its plots. */
 
 const MEASURES: Readonly<Record<GrowthMeasure, (options: GrowthOptions) => Promise<Result>>> = {
   streams: growStreams,

@@ -30,7 +30,7 @@ import { headLines } from './report.ts'
 import { runToEnd } from './run-to-end.ts'
 import { ours, PEERS } from './targets/peers/index.ts'
 
-/** `npm run bench:peers`: torchserve-ts beside other model servers (docs/peers.md). */
+/** `npm run bench:peers`: torchserve-ts beside other model servers (docs/internals/peers.md). */
 
 const print = (text: string): void => {
   process.stdout.write(`${text}\n`)

@@ -2,7 +2,7 @@ import type { Settings } from './options.ts'
 
 /**
  * Everything that `npm run bench` requires of throughput: least ratios to the target that a contender is
- * compared with. docs/performance.md promises them.
+ * compared with. docs/internals/performance.md promises them.
  */
 
 /** Least ratio of a case by its name, with this number of clients. */

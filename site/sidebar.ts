@@ -29,14 +29,14 @@ const ORDER: readonly (readonly [string, readonly string[]])[] = [
       'workflows',
     ],
   ],
-  ['Client APIs', ['protocols', 'open-inference', 'openai', 'grpc']],
+  ['Client APIs', ['protocols', 'open-inference', 'openai', 'grpc', 'time-limits']],
   [
     'Run the server',
     [
       'tls',
       'authorization',
       'security',
-      'floods',
+      'failures',
       'worker-wrapper',
       'trusted-archives',
       'metrics-and-logs',
@@ -49,7 +49,6 @@ const ORDER: readonly (readonly [string, readonly string[]])[] = [
       'kubernetes',
       'helm',
       'seldon',
-      'reliability',
     ],
   ],
   [
@@ -62,12 +61,29 @@ const ORDER: readonly (readonly [string, readonly string[]])[] = [
       'reference/metrics',
       'reference/errors',
       'handlers/exports',
-      'glossary',
       'changelog',
     ],
   ],
-  ['TorchServe', ['migrating-from-torchserve', 'python-archives', 'torchserve-compatibility', 'conformance']],
-  ['Internals', ['architecture', 'performance', 'peers', 'growth', 'contributing', 'vulnerabilities']],
+  ['TorchServe', ['migrating-from-torchserve', 'python-archives', 'torchserve-compatibility']],
+  [
+    'Internals',
+    [
+      'internals/index',
+      'architecture',
+      'internals/glossary',
+      'internals/promises',
+      'internals/attacks',
+      'floods',
+      'internals/reliability',
+      'internals/coverage',
+      'internals/conformance',
+      'internals/performance',
+      'internals/peers',
+      'internals/growth',
+      'contributing',
+      'vulnerabilities',
+    ],
+  ],
 ]
 
 /**

@@ -28,7 +28,7 @@ export async function stage(): Promise<void> {
   rmSync(PAGES, { recursive: true, force: true })
   const pages = repositoryPages()
   for (const [path, page] of pages) write(page, withLinks(path, pages))
-  for (const assets of ['growth', 'pictures'])
+  for (const assets of ['internals/growth', 'pictures'])
     cpSync(join(ROOT, 'docs', assets), join(PAGES, assets), { recursive: true })
   for (const [page, text] of await referencePages(join(PAGES, 'reference', 'api'))) write(page, text)
 }

@@ -16,7 +16,7 @@ import { runToEnd } from '../run-to-end.ts'
 import { quantile } from '../statistics.ts'
 import { type Feature, features, startVariant } from './features.ts'
 
-/** `npm run bench:costs`: what each feature costs a request; prints the table of docs/performance.md. */
+/** `npm run bench:costs`: CPU cost of each feature; prints the table of docs/internals/performance.md. */
 
 const CLIENTS = 32
 const HEAD = `| Feature | Switched by | Default | REST: CPU of the frontend | REST: rate | gRPC: CPU of the frontend | gRPC: rate |

@@ -2,7 +2,7 @@ import { percent, type PeerReport } from './report.ts'
 import { spreadText } from './spread.ts'
 import type { PeerRow } from './throughput.ts'
 
-/** The tables of docs/peers.md, from the raw data of a run. */
+/** The tables of docs/internals/peers.md, from the raw data of a run. */
 export function markdown(report: PeerReport): string {
   const { cpu, cores, node, restGenerator, grpcGenerator, loadBefore } = report.environment
   const { rounds, seconds, clients, streams } = report.options

@@ -49,7 +49,10 @@ export function readPeerOptions(argv: string[]): PeerOptions {
     .option('--clients <n>', 'connections of the load', wholeNumber, 32)
     .option('--streams <n>', 'idle streams per server', wholeNumber, 500)
     .option('--output <file>', 'file for the raw data; default: benchmarks/results/peers-<time>.json')
-    .option('--tables <file>', 'print the tables of docs/peers.md from raw data, and measure nothing')
+    .option(
+      '--tables <file>',
+      'print the tables of docs/internals/peers.md from raw data, and measure nothing',
+    )
     .option('--quick', 'one round of one second: a look, no figures')
     .addHelpText('after', `\nPeers are installed once, in ${CACHE}.`)
   const flags = command.parse(argv).opts<Flags>()

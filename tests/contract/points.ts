@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Asked, Dialect } from './dialect.ts'
 
-/** What the model `count` understands; another server needs a model that does (docs/protocols.md). */
+/** Fields that the model must understand, as `count` does (docs/internals/promises.md). */
 interface RunRequest {
   n: number
   delay?: number

@@ -1,7 +1,7 @@
 /**
  * Checks which points of the stream contract a server keeps, in each dialect:
- * `npm run conformance -- --rest URL --grpc HOST:PORT ...` (docs/protocols.md). One line per point; ends with
- * `N passed, N failed`.
+ * `npm run conformance -- --rest URL --grpc HOST:PORT ...` (docs/internals/promises.md). One line per point;
+ * ends with `N passed, N failed`.
  */
 import { Command } from 'commander'
 import type { Dialect } from './dialect.ts'
@@ -46,7 +46,7 @@ const command = new Command('conformance')
   .option('--grpc <host:port>', "V2's ModelStreamInfer as MLServer and Seldon have it")
   .option('--triton <host:port>', "V2's ModelStreamInfer as Triton has it")
   .option('--model <name>', 'a model that counts as model-store/count does', 'count')
-  .option('--limited <name>', 'point 6: the same with limits (docs/protocols.md)')
+  .option('--limited <name>', 'point 6: the same with limits (docs/internals/promises.md)')
   .option('--ranked <name>', 'point 8: the same in groups of ranks')
   .option('--only <words...>', 'only dialects whose names contain one of these')
   .parse()

@@ -17,6 +17,10 @@ export const RUN_BY: Readonly<Record<string, string>> = {
 /** Blocks with these words run in no test, for this reason. They come before {@link RUN_BY}. */
 export const NOT_RUN: readonly (readonly [words: string, reason: string])[] = [
   ['npm ci && npm run demo', 'tests/examples/demo.test.ts runs the demo; its figures differ by machine'],
+  [
+    'DELETE http://127.0.0.1:8081/requests',
+    'needs an open request; tests/e2e/cancel-requests.test.ts has some',
+  ],
   ['# as-user USER', 'is a script; tests/e2e/wrapper-recipes.test.ts runs it'],
   ['npm ci && npm test', '.ci/run reads this command from README.md and runs it'],
   ['git clone https://github.com/torchserve-ts', 'clones this repository; .ci/run has the other commands'],

@@ -101,7 +101,7 @@ test('every test that a page names is there', () => {
 })
 
 test('every test in the tables of what each protocol promises is there', () => {
-  const page = 'docs/protocols.md'
+  const page = 'docs/internals/promises.md'
   const names = [...read(page).matchAll(/`(?!tests\/)([a-z0-9]+\/[a-z0-9/-]+)`/g)].map(
     ([, name]) => `tests/${name}`,
   )

@@ -1,6 +1,6 @@
 /**
  * Changed inputs for every parser, and for a running server: `npm run fuzz -- --minutes N [NAME...]`
- * (docs/reliability.md). One line per target; findings are kept in tests/fuzz/findings. Ends with
+ * (docs/internals/reliability.md). One line per target; findings are kept in tests/fuzz/findings. Ends with
  * `N passed, N failed`.
  */
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -1,7 +1,7 @@
 /**
  * A server under mixed load and random faults: `npm run soak -- --minutes N [--seed N]`
- * (docs/reliability.md). Every item says which request it is of, and its place in it. Prints what clients
- * got, what was done to the server, and one line per check; ends with `N passed, N failed`.
+ * (docs/internals/reliability.md). Every item has the id of its request and its place. Prints the answers,
+ * the faults, and one line per check; ends with `N passed, N failed`.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,7 +1,7 @@
 import { readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** All changes to the copy of TorchServe's tests before they run; docs/conformance.md lists them. */
+/** All changes to the copy of TorchServe's tests (docs/internals/conformance.md). */
 export interface Rewrite {
   /** Folders of the copy whose .json and .py files are searched. */
   readonly folders: readonly string[]

@@ -1,7 +1,7 @@
 /**
  * Runs TorchServe's own tests against this server: `npm run test:torchserve -- --tests DIR`, where DIR is a
- * checkout of pytorch/serve. docs/conformance.md describes the runs, the changes to the tests, and the
- * results. Not part of `npm test`.
+ * checkout of pytorch/serve. docs/internals/conformance.md describes the runs, the changes to the tests,
+ * and the results. Not part of `npm test`.
  */
 import { join } from 'node:path'
 import { Command } from 'commander'
