@@ -25,7 +25,6 @@ import type { LocatedModel } from './models/located-model.ts'
 import { defaultInputBudget, InputBudget, JobIndex } from './jobs/open-jobs.ts'
 import type { Model } from './models/model.ts'
 import { ModelManager } from './models/manager.ts'
-import { ModelsToLoad } from './models/models-to-load.ts'
 import type { ReplaceableModels } from './models/repository.ts'
 import { version } from './package-info.ts'
 import { installDependencies } from './workers/python/environment/dependencies.ts'
@@ -106,7 +105,6 @@ class Server implements RunningServer {
   readonly #system: SystemMetrics
   readonly #sockets: SocketDir
   readonly #models: ModelManager
-  readonly #toLoad: ModelsToLoad
   readonly #workflows: WorkflowManager
   readonly #viewers: Viewers
   readonly #startedAt = new Date().toISOString()
@@ -184,7 +182,6 @@ class Server implements RunningServer {
       onChange: () => this.#writeSnapshot('snapshot'),
     }
     this.#models = new ModelManager({ ...common, createPool: (model) => new Pool(model, context) })
-    this.#toLoad = new ModelsToLoad(settings, this.#models)
     this.#workflows = new WorkflowManager({ ...common, models: this.#models })
     this.#viewers = new Viewers({
       overview: () => this.#overview(),
@@ -195,7 +192,7 @@ class Server implements RunningServer {
   }
 
   get warnings(): readonly string[] {
-    return this.#toLoad.warnings
+    return this.#models.startup.warnings
   }
 
   get listening(): readonly { name: string; address: string }[] {
@@ -243,7 +240,7 @@ class Server implements RunningServer {
       (change) => audit?.write({ event: 'keys', operation: 'read api_keys_file', ...change }),
       (message) => this.#log.info(message),
     )
-    const loading = this.#models.starting(() => this.#toLoad.load(options))
+    const loading = this.#models.startup.loadAll(options)
     loading.catch(() => undefined) // thrown below
     const { Listeners } = await import('./listeners.ts')
     signal?.throwIfAborted()
@@ -268,7 +265,8 @@ class Server implements RunningServer {
     await this.#listeners.open()
     await loading
     signal?.throwIfAborted()
-    if (options.waitForModels === true) await Promise.race([this.#models.loaded(), rejectedBy(signal)])
+    if (options.waitForModels === true)
+      await Promise.race([this.#models.startup.loaded(), rejectedBy(signal)])
     if (!settings.disableSystemMetrics) this.#system.start(settings.metricTimeInterval)
     signal?.removeEventListener('abort', callOff) // from now on close() does it
     await this.#writeSnapshot('startup')
@@ -340,11 +338,11 @@ class Server implements RunningServer {
   }
 
   async #writeSnapshot(kind: SnapshotKind): Promise<void> {
-    // It would leave out the models that are still to come.
-    if (this.#models.incomplete) return
+    const content = this.#models.snapshot()
+    if (content === undefined) return
     clearTimeout(this.#snapshotRetry)
     try {
-      await this.#snapshots?.write(kind, this.#models.snapshot())
+      await this.#snapshots?.write(kind, content)
     } catch (error) {
       const isLast = this.#draining || kind === 'shutdown'
       const rest = isLast ? '' : `; trying again in ${SNAPSHOT_RETRY_MS / 1000} s`

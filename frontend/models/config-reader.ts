@@ -21,88 +21,71 @@ export class ConfigReader {
     return this.#read(
       key,
       `an integer of at least ${min}`,
-      (value) => Number.isSafeInteger(value) && value >= min,
+      (value): value is number => isInteger(value) && value >= min,
     )
   }
 
   /** Like {@link integer}, but raises smaller values to `min`, as TorchServe does. */
   raised(key: string, min: number): number | undefined {
-    const value = this.#read(key, 'an integer', Number.isSafeInteger)
+    const value = this.#read(key, 'an integer', isInteger)
     return value === undefined ? undefined : Math.max(min, value)
   }
 
   integers(key: string): number[] | undefined {
-    const value = this.#value(key)
-    if (value === undefined || value === null) return undefined
-    if (Array.isArray(value) && value.every(Number.isSafeInteger)) return value as number[]
-    this.#warn(key, 'a list of integers')
-    return undefined
-  }
-
-  /** Warns about a key of TorchServe that has no effect here. */
-  inert(key: string, reason: string): void {
-    const value = this.#value(key)
-    if (value !== undefined && value !== null) this.warnings.push(`${key} has no effect here: ${reason}`)
+    return this.#read(
+      key,
+      'a list of integers',
+      (value): value is number[] => Array.isArray(value) && value.every(isInteger),
+    )
   }
 
   /** A number greater than `above`, or at least `from`. */
   number(key: string, bound: { above: number } | { from: number }): number | undefined {
     const fits = 'above' in bound ? (v: number) => v > bound.above : (v: number) => v >= bound.from
     const words = 'above' in bound ? `a number above ${bound.above}` : `a number of at least ${bound.from}`
-    return this.#read(key, words, (value) => Number.isFinite(value) && fits(value))
+    return this.#read(
+      key,
+      words,
+      (value): value is number => typeof value === 'number' && Number.isFinite(value) && fits(value),
+    )
   }
 
   boolean(key: string): boolean | undefined {
-    const value = this.#value(key)
-    if (value === undefined || value === null || typeof value === 'boolean') return value ?? undefined
-    this.#warn(key, 'true or false')
-    return undefined
+    return this.#read(key, 'true or false', (value) => typeof value === 'boolean')
   }
 
   text(key: string): string | undefined {
-    const value = this.#value(key)
-    if (value === undefined || value === null || typeof value === 'string') return value ?? undefined
-    this.#warn(key, 'a string')
-    return undefined
+    return this.#read(key, 'a string', (value) => typeof value === 'string')
+  }
+
+  /** One of the words, in any letter case. */
+  word<W extends string>(key: string, words: readonly W[]): W | undefined {
+    const wordOf = (value: unknown): W | undefined =>
+      words.find((word) => typeof value === 'string' && word === value.toLowerCase())
+    return wordOf(
+      this.#read(key, `one of ${words.join(', ')}`, (value): value is string => wordOf(value) !== undefined),
+    )
+  }
+
+  section(key: string): ConfigReader | undefined {
+    const value = this.#read(key, 'a map', isObject)
+    return value && new ConfigReader(value)
+  }
+
+  /** Warns about a key of TorchServe that has no effect here. */
+  inert(key: string, reason: string): void {
+    if ((this.any(key) ?? null) !== null) this.warnings.push(`${key} has no effect here: ${reason}`)
   }
 
   /** Whether a key has a truth value, to choose between two forms. */
   isBoolean(key: string): boolean {
-    return typeof this.#value(key) === 'boolean'
+    return typeof this.any(key) === 'boolean'
   }
 
-  /** Whether a key has a text, to choose between two forms. */
-  isText(key: string): boolean {
-    return typeof this.#value(key) === 'string'
-  }
-
-  texts(key: string): string[] | undefined {
-    const value = this.#value(key)
-    if (value === undefined || value === null) return undefined
-    if (Array.isArray(value) && value.every((each) => typeof each === 'string')) return value
-    this.#warn(key, 'a list of strings')
-    return undefined
-  }
-
-  word<W extends string>(key: string, words: readonly W[]): W | undefined {
-    const value = this.#value(key)
-    if (value === undefined || value === null) return undefined
-    const word = words.find((candidate) => typeof value === 'string' && candidate === value.toLowerCase())
-    if (word === undefined) this.#warn(key, `one of ${words.join(', ')}`)
-    return word
-  }
-
-  section(key: string): ConfigReader | undefined {
-    const value = this.#value(key)
-    if (value === undefined || value === null) return undefined
-    if (isObject(value)) return new ConfigReader(value)
-    this.#warn(key, 'a map')
-    return undefined
-  }
-
-  /** A value whose form is nobody's matter here. */
+  /** The value, whatever its form. */
   any(key: string): unknown {
-    return this.#value(key)
+    this.#asked.add(key)
+    return ownValue(this.#config, key)
   }
 
   /** Warns about keys that nobody has asked for, and that look like one of the others. */
@@ -116,22 +99,16 @@ export class ConfigReader {
     }
   }
 
-  #value(key: string): unknown {
-    this.#asked.add(key)
-    return ownValue(this.#config, key)
-  }
-
-  #read(key: string, words: string, fits: (value: number) => boolean): number | undefined {
-    const value = this.#value(key)
-    if (value === undefined || value === null) return undefined
-    if (typeof value === 'number' && fits(value)) return value
-    this.#warn(key, words)
+  /** Null counts as absent. */
+  #read<T>(key: string, expected: string, fits: (value: unknown) => value is T): T | undefined
+  #read(key: string, expected: string, fits: (value: unknown) => boolean): unknown {
+    const value = this.any(key)
+    if (value === undefined || value === null || fits(value)) return value ?? undefined
+    this.warnings.push(`${key} must be ${expected}, found ${JSON.stringify(value)}; the default is used`)
     return undefined
   }
+}
 
-  #warn(key: string, expected: string): void {
-    this.warnings.push(
-      `${key} must be ${expected}, found ${JSON.stringify(this.#value(key))}; the default is used`,
-    )
-  }
+function isInteger(value: unknown): value is number {
+  return Number.isSafeInteger(value)
 }

@@ -4,8 +4,7 @@ import { ServeError } from '../../common/errors.ts'
 import { nameProblem } from '../../common/names.ts'
 import { downloadFailure } from '../../model-archiver/download.ts'
 import { buildModel, type ManagerOptions, type Origin } from './build-model.ts'
-import { locateAndPrepare } from './located-model.ts'
-import { type Load, Loads } from './loads.ts'
+import { Load, locateAndPrepare } from './located-model.ts'
 import type { Model } from './model.ts'
 import { startFailure } from './operation-rules.ts'
 import type { RegisterRequest } from './operations.ts'
@@ -22,7 +21,8 @@ const SUPERSEDED = new ServeError('NO_WORKER', 'The model was loaded again sever
 
 /** Life cycle of versions: build, start, replace, close; and the shutdown of all. */
 export class Lifecycle {
-  readonly loads = new Loads()
+  /** Archives that are being downloaded and unpacked. */
+  readonly loads = new Set<Load>()
   readonly #options: ManagerOptions
   readonly #registry: Registry
   /** Downloaded archives in the store; removed with their models. */
@@ -52,11 +52,12 @@ export class Lifecycle {
   async create(request: RegisterRequest, origin: Origin, replaces = false): Promise<Model> {
     if (origin.workflowNode === undefined) checkName(request.modelName)
     if (!origin.atStartup) this.#registry.checkComplete()
-    const load = this.loads.begin(request)
+    const load = new Load(request)
+    this.loads.add(load)
     try {
       return await this.#load(request, origin, replaces, load)
     } finally {
-      load.end()
+      this.loads.delete(load)
     }
   }
 

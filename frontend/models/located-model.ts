@@ -6,11 +6,12 @@ import { type PreparedModel, prepareModel } from '../../model-archiver/prepare.t
 import type { UnpackLimits } from '../../model-archiver/unpack-budget.ts'
 import { isObject, ownValue } from '../../common/json.ts'
 import type { Settings } from '../config/settings.ts'
-import type { Load } from './loads.ts'
 import type { RegisterRequest } from './operations.ts'
 import { SourceFiles } from './source-files.ts'
 import { untrusted, wrongHash } from '../../model-archiver/hashed-file.ts'
 import { ServeError } from '../../common/errors.ts'
+import { redactUrl } from '../../common/texts.ts'
+import type { LoadingModel } from '../../common/server-events.ts'
 
 /** A model whose files are ready, with its final name. */
 export interface LocatedModel {
@@ -74,11 +75,13 @@ export async function locateAndPrepare(
     trusted,
     download: {
       ...downloadLimits(settings, { trusted, signal, s3SseKms: request.s3SseKms }),
-      onProgress: load?.received,
+      onProgress: (bytes, total) => {
+        if (load !== undefined) [load.receivedBytes, load.totalBytes] = [bytes, total]
+      },
     },
   })
   try {
-    load?.unpacking()
+    if (load !== undefined) load.phase = 'unpacking'
     const source = downloaded ? undefined : await sourceOf(path, settings)
     const prepared = await prepareModel(path, {
       tempDir: settings.tempDir,
@@ -175,4 +178,27 @@ export function checkConfiguredPin(
     )
   if (archive.sha256 !== pin) throw wrongHash(pin, archive.sha256)
   return pin
+}
+
+/** One archive on its way to a model. */
+export class Load {
+  phase: LoadingModel['phase']
+  /** Bytes of a download that have arrived, of how many if the sender said so. */
+  receivedBytes: number | undefined
+  totalBytes: number | undefined
+  readonly #modelName: string | undefined
+  readonly #url: string
+  readonly #since = performance.now()
+
+  constructor({ url, modelName }: Pick<RegisterRequest, 'url' | 'modelName'>) {
+    this.#modelName = modelName
+    this.#url = redactUrl(url)
+    this.phase = /^https?:/i.test(url) ? 'downloading' : 'unpacking'
+  }
+
+  describe(): LoadingModel {
+    const { phase, receivedBytes, totalBytes } = this
+    const ageMs = Math.round(performance.now() - this.#since)
+    return { modelName: this.#modelName, url: this.#url, phase, receivedBytes, totalBytes, ageMs }
+  }
 }

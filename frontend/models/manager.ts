@@ -2,8 +2,7 @@ import { redactUrl } from '../../common/texts.ts'
 import type { ListedMethod } from '../../common/handler-methods.ts'
 import { unlessEmpty } from '../../common/json.ts'
 import { isName } from '../../common/names.ts'
-import type { ModelToLoad } from '../config/settings.ts'
-import type { ModelSnapshot, SnapshotContent } from '../config/model-snapshot.ts'
+import type { SnapshotContent } from '../config/model-snapshot.ts'
 import type { FailedOverview, LoadingModel, ModelOverview } from '../../common/server-events.ts'
 import type { ManagerOptions } from './build-model.ts'
 import { describeModels, isStarting, overviewOf, startingOverview, statusOf } from './describe.ts'
@@ -11,7 +10,6 @@ import { workersThatFit } from './device-settings.ts'
 import type { Job } from '../jobs/job.ts'
 import { Lifecycle } from './lifecycle.ts'
 import type { Model, NodeOrigin } from './model.ts'
-import type { NodeModels } from './node-models.ts'
 import type {
   Caller,
   ModelDescription,
@@ -29,30 +27,30 @@ import { Registry } from './registry.ts'
 import { type FailedModel, Repository, type RepositoryHost } from './repository.ts'
 import { snapshotModels } from './snapshot-models.ts'
 import { staleFiles } from './source-files.ts'
-import { type StartEnd, StartupModels } from './startup-models.ts'
+import { StartupModels } from './startup-models.ts'
 import { TrafficControl } from './traffic-control.ts'
 
 /** All operations on models, for every protocol. */
-export class ModelManager implements ModelOperations, NodeModels, RepositoryHost {
+export class ModelManager implements ModelOperations, RepositoryHost {
   readonly repository: Repository
   readonly traffic: TrafficControl
+  /** The models that the configuration names. */
+  readonly startup: StartupModels
   readonly #options: ManagerOptions
   readonly #registry = new Registry((model, weight) => this.traffic.weightLost(model, weight))
   readonly #lifecycle: Lifecycle
-  readonly #startup: StartupModels
 
   constructor(options: ManagerOptions) {
     this.#options = options
     this.#lifecycle = new Lifecycle(options, this.#registry)
-    this.#startup = new StartupModels(this.#lifecycle, this.#registry, options)
-    this.repository = new Repository(this, options.settings)
     this.traffic = new TrafficControl(this.#registry, options)
+    this.startup = new StartupModels(this.#lifecycle, this.#registry, this.traffic, options)
+    this.repository = new Repository(this, options.settings)
   }
 
   submit(job: Job, caller?: Caller): void {
     this.#lifecycle.checkOpen()
-    const { modelName, modelVersion } = job.request
-    this.#registry.target(modelName, modelVersion).submit(job, caller)
+    this.#registry.submit(job, caller)
   }
 
   route(request: RoutedRequest, caller?: Caller): Routed {
@@ -62,7 +60,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   async register(request: RegisterRequest): Promise<OperationResult> {
     const model = await this.#lifecycle.create(request, { trusted: false, atStartup: false })
     const { name, version, minWorkers: count } = model
-    this.#startup.unloaded.forget(name, version)
+    this.startup.unloaded.forget(name, version)
     if (count === 0 && (!model.scales || model.maxWorkers === 0)) {
       await this.#changed()
       return done(
@@ -82,6 +80,11 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     return done(`Model "${name}" Version: ${version} registered with ${Math.max(1, count)} initial workers`)
   }
 
+  /**
+   * Registers a node of a workflow and waits until its workers have loaded it. The location of `functions` is
+   * trusted; that of a `model` obeys the rules for clients.
+   * @throws ServeError like a register request; cleans up first
+   */
   async addNode(request: RegisterRequest, node: NodeOrigin): Promise<Model> {
     const trusted = node.kind === 'functions'
     const model = await this.#lifecycle.create(request, { trusted, atStartup: false, workflowNode: node })
@@ -89,6 +92,10 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     return model
   }
 
+  /**
+   * Unregisters exactly this model; its running jobs get `graceMs` milliseconds.
+   * @throws ServeError CLEANUP_TIMEOUT
+   */
   async removeNode(model: Model, graceMs: number): Promise<void> {
     this.#registry.discard(model)
     await this.#lifecycle.dispose(model, graceMs)
@@ -96,7 +103,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
 
   async replace(request: RegisterRequest, trusted: boolean, signal?: AbortSignal): Promise<Model> {
     const model = await this.#lifecycle.replace(request, trusted, signal)
-    this.#startup.unloaded.forget(model.name, model.version)
+    this.startup.unloaded.forget(model.name, model.version)
     await this.#changed()
     return model
   }
@@ -117,7 +124,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   }
 
   failed(): FailedModel[] {
-    return this.#startup.unloaded.failed().map(({ name, version, failure, request: { url } }) => ({
+    return this.startup.unloaded.failed().map(({ name, version, failure, request: { url } }) => ({
       name: name!,
       version: version ?? '',
       url: redactUrl(url),
@@ -126,7 +133,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
   }
 
   async forget(modelName: string, modelVersion?: string): Promise<boolean> {
-    const found = this.#startup.unloaded.forget(modelName, modelVersion)
+    const found = this.startup.unloaded.forget(modelName, modelVersion)
     if (found) await this.#changed()
     return found
   }
@@ -135,49 +142,11 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     return this.#registry.all()
   }
 
-  /**
-   * Registers the models of the start. Until all are, clients hear of one that is not there that it may still
-   * come (MODEL_NOT_READY), and the server is not healthy.
-   * @throws what `load` throws
-   */
-  async starting(load: () => Promise<void>): Promise<void> {
-    this.#registry.incomplete = true
-    await load()
-    this.#registry.incomplete = false
-  }
-
-  /** Whether models of the start are still to come. */
-  get incomplete(): boolean {
-    return this.#registry.incomplete
-  }
-
-  /** Loads a model at start, without waiting for its workers: see StartupModels.load. */
-  loadAtStartup(model: ModelToLoad, ends: StartEnd = 'mistakes'): Promise<void> {
-    return this.#startup.load(model, ends)
-  }
-
-  /**
-   * Loads the models of a snapshot, and sets their weights.
-   * @param hint ends each message about a version that is not loaded: where the snapshot is
-   * @throws ServeError of StartupModels.restore
-   */
-  async restore(snapshot: ModelSnapshot, hint = ''): Promise<void> {
-    await this.#startup.restore(snapshot, hint)
-    for (const [name, traffic] of Object.entries(snapshot.traffic ?? {})) this.traffic.restore(name, traffic)
-  }
-
-  /**
-   * Resolves when every model of the start is loaded on its workers.
-   * @throws ServeError with the cause of the first that is not
-   */
-  loaded(): Promise<void> {
-    return this.#startup.loaded()
-  }
-
-  /** What a snapshot needs to restore the models. */
-  snapshot(): SnapshotContent {
-    const models = this.#startup.unloaded.addTo(snapshotModels(this.#registry))
-    const unloaded = this.#startup.unloaded.configured()
+  /** What a snapshot needs to restore the models; undefined while models of the start are still to come. */
+  snapshot(): SnapshotContent | undefined {
+    if (this.#registry.incomplete) return undefined
+    const models = this.startup.unloaded.addTo(snapshotModels(this.#registry))
+    const unloaded = this.startup.unloaded.configured()
     return {
       models,
       traffic: unlessEmpty(this.traffic.snapshot()),
@@ -215,7 +184,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
 
   setDefault(modelName: string, modelVersion: string): OperationResult {
     this.#registry.setDefault(modelName, modelVersion)
-    this.#startup.defaultChanged(modelName)
+    this.startup.defaultChanged(modelName)
     void this.#changed()
     return done(`Default version successfully updated for model "${modelName}" to "${modelVersion}"`)
   }
@@ -224,7 +193,7 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     if (!this.#registry.has(modelName, modelVersion) && (await this.forget(modelName, modelVersion)))
       return done(`Model "${modelName}" unregistered`)
     const model = this.#registry.remove(modelName, modelVersion)
-    this.#startup.unloaded.forget(modelName, model.version)
+    this.startup.unloaded.forget(modelName, model.version)
     await this.#changed()
     await this.#lifecycle.dispose(model, this.#unregisterMs)
     return done(`Model "${modelName}" unregistered`)
@@ -279,12 +248,12 @@ export class ModelManager implements ModelOperations, NodeModels, RepositoryHost
     // The first version of a name is in its place while its workers start.
     const versions = new Set([...this.registered(), ...this.#lifecycle.replacing()])
     const starting = [...versions].filter(isStarting)
-    return [...this.#lifecycle.loads.list(), ...starting.map(startingOverview)]
+    return [...[...this.#lifecycle.loads].map((load) => load.describe()), ...starting.map(startingOverview)]
   }
 
   health(): 'Healthy' | 'Unhealthy' {
     // The models that are still to come have no worker yet.
-    if (this.incomplete) return 'Unhealthy'
+    if (this.#registry.incomplete) return 'Unhealthy'
     const short = this.#registry.defaults().some(({ workers, minWorkers }) => {
       // A model that scales from 0 and cannot be loaded keeps the worker that failed.
       return workers.healthy < Math.max(minWorkers, workers.failure === undefined ? 0 : 1)

@@ -4,19 +4,7 @@ import type { Model, NodeOrigin } from './model.ts'
 import { statusOf } from './describe.ts'
 import { modelNotFound, stillLoading, told } from './model-errors.ts'
 import type { Caller, Routed, RoutedRequest } from './operations.ts'
-import type { Traffic } from './traffic.ts'
-import { VersionRouter, type Versions } from './version-router.ts'
-
-/** What takes the requests of a client. */
-export interface JobTarget {
-  /** @throws ServeError of Model.submit */
-  submit(job: Job, caller: Caller | undefined): void
-}
-
-interface RoutedVersions extends Versions {
-  /** Undefined: requests that name no version go to the default version. */
-  router: VersionRouter | undefined
-}
+import { chooseVersion, needsChoice, type Traffic, type Versions } from './traffic.ts'
 
 /** All models by name and version. One version of each name is its default. */
 export class Registry {
@@ -24,7 +12,7 @@ export class Registry {
   incomplete = false
   /** Why a model of the start is not here, by name and version; undefined: nobody knows. */
   failure: (name: string, version?: string) => ServeError | undefined = () => undefined
-  readonly #models = new Map<string, RoutedVersions>()
+  readonly #models = new Map<string, Versions>()
   readonly #weightLost: (model: Model, weight: number) => void
 
   /** `weightLost`: a version is gone that requests were sent to by weight. */
@@ -41,7 +29,7 @@ export class Registry {
         default: model.version,
         byVersion,
         traffic: undefined,
-        router: undefined,
+        isChosen: false,
       })
     } else {
       this.checkFree(model.name, model.version)
@@ -85,26 +73,31 @@ export class Registry {
     return this.#versionOf(this.#versions(name), name, version)
   }
 
-  /**
-   * Who takes a request: a version, or what chooses one where weights or open sequences decide.
-   * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND
-   */
-  target(name: string, version?: string): JobTarget {
-    const versions = this.#versions(name)
-    if (versions.router !== undefined && version === undefined) return versions.router
-    return this.#versionOf(versions, name, version)
+  /** Submits a job to its version. @throws ServeError as ModelOperations.submit */
+  submit(job: Job, caller: Caller | undefined): void {
+    const { request } = job
+    const versions = this.#versions(request.modelName)
+    const model = this.#versionFor(versions, request, caller)
+    if (request.modelVersion === undefined && versions.traffic !== undefined) {
+      job.routed(model.version)
+      if (model.traffic !== undefined) {
+        model.traffic.requests += 1
+        model.metrics.routed()
+      }
+    }
+    model.submit(job)
   }
 
   /** The version of a request, see ModelOperations. @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND */
   route(request: RoutedRequest, caller: Caller | undefined): Routed {
-    const { modelName, modelVersion } = request
-    const versions = this.#versions(modelName)
-    if (versions.router === undefined || modelVersion !== undefined) {
-      const status = statusOf(this.#versionOf(versions, modelName, modelVersion))
-      return { status, routedTo: undefined, byWeight: false }
+    const versions = this.#versions(request.modelName)
+    const model = this.#versionFor(versions, request, caller)
+    const isChosen = versions.isChosen && request.modelVersion === undefined
+    return {
+      status: statusOf(model),
+      routedTo: isChosen ? model.version : undefined,
+      byWeight: isChosen && versions.traffic !== undefined,
     }
-    const model = versions.router.choose(request, caller)
-    return { status: statusOf(model), routedTo: model.version, byWeight: versions.traffic !== undefined }
   }
 
   /** The weights of a name; undefined: none. @throws ServeError MODEL_NOT_FOUND */
@@ -187,7 +180,7 @@ export class Registry {
   }
 
   /** The last version takes its name along, and the weights. */
-  #delete(versions: RoutedVersions, model: Model): void {
+  #delete(versions: Versions, model: Model): void {
     versions.byVersion.delete(model.version)
     if (versions.byVersion.size === 0) {
       this.#models.delete(model.name)
@@ -202,11 +195,17 @@ export class Registry {
    * Functions of a workflow are a part of it: for everybody else there is no such model.
    * @throws ServeError MODEL_NOT_FOUND; MODEL_FAILED or MODEL_NOT_READY for one of the start
    */
-  #versions(name: string): RoutedVersions {
+  #versions(name: string): Versions {
     const versions = this.#models.get(name)
     const isInternal = versions?.byVersion.get(versions.default)?.workflowNode?.kind === 'functions'
     if (versions !== undefined && !isInternal) return versions
     throw this.#absent(name, undefined, modelNotFound(name))
+  }
+
+  #versionFor(versions: Versions, request: RoutedRequest, caller: Caller | undefined): Model {
+    const { modelName, modelVersion } = request
+    if (versions.isChosen && modelVersion === undefined) return chooseVersion(versions, request, caller)
+    return this.#versionOf(versions, modelName, modelVersion)
   }
 
   /** @throws ServeError VERSION_NOT_FOUND */
@@ -223,10 +222,9 @@ export class Registry {
   }
 }
 
-/** Called after every change of what the router depends on. */
-function settle(versions: RoutedVersions): void {
-  if (!VersionRouter.isNeededFor(versions)) versions.router = undefined
-  else versions.router ??= new VersionRouter(versions)
+/** Called after every change of versions or weights. */
+function settle(versions: Versions): void {
+  versions.isChosen = needsChoice(versions)
   for (const model of versions.byVersion.values()) model.traffic = versions.traffic?.of(model.version)
 }
 

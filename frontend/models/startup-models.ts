@@ -7,6 +7,7 @@ import { redactUrl } from '../../common/texts.ts'
 import { searchedStore } from '../../model-archiver/locate.ts'
 import { defaultModelName } from '../../model-archiver/model-names.ts'
 import { StoreIndex } from '../../model-archiver/repository.ts'
+import { listStore } from '../../model-archiver/store.ts'
 import { Turns } from '../../model-archiver/turns.ts'
 import type { ModelToLoad } from '../config/settings.ts'
 import type { ModelSnapshot } from '../config/model-snapshot.ts'
@@ -16,6 +17,7 @@ import type { Lifecycle } from './lifecycle.ts'
 import type { Model } from './model.ts'
 import { newFailure } from './model-errors.ts'
 import type { Registry } from './registry.ts'
+import type { TrafficControl } from './traffic-control.ts'
 import {
   archiveName,
   loadRequest,
@@ -40,11 +42,21 @@ const MISTAKES: ReadonlySet<ErrorCode> = new Set(['MODEL_NOT_FOUND', 'UNTRUSTED_
 /** Which failures end the start; `mistakes`: only if the location or the pin is wrong. */
 export type StartEnd = 'always' | 'mistakes' | 'never'
 
+/** How the models of a start are loaded; see StartOptions. */
+interface LoadOptions {
+  readonly waitForModels?: boolean
+  readonly snapshotHint?: string
+  readonly signal?: AbortSignal
+}
+
 /** The models of the start: of the command line and the configuration, or of a snapshot. */
 export class StartupModels {
   readonly unloaded = new UnloadedModels()
+  /** What was left out of the store, and why. */
+  readonly warnings: string[] = []
   readonly #lifecycle: Lifecycle
   readonly #registry: Registry
+  readonly #traffic: TrafficControl
   readonly #options: ManagerOptions
   readonly #turns = new Turns(MAX_STARTS)
   readonly #origins = new WeakMap<Model, StartupModel>()
@@ -52,11 +64,44 @@ export class StartupModels {
   /** While or after their workers load them. */
   readonly #starts: Promise<void>[] = []
 
-  constructor(lifecycle: Lifecycle, registry: Registry, options: ManagerOptions) {
+  constructor(lifecycle: Lifecycle, registry: Registry, traffic: TrafficControl, options: ManagerOptions) {
     this.#lifecycle = lifecycle
     this.#registry = registry
+    this.#traffic = traffic
     this.#options = options
     registry.failure = (name, version) => this.unloaded.failure(name, version)
+  }
+
+  /**
+   * Loads what the configuration names: a snapshot, a list of models, or the whole store, a few at a time.
+   * Does not wait for the workers. Until all are registered, requests for unknown models get MODEL_NOT_READY,
+   * and the server is not healthy.
+   * @throws ServeError of the first whose failure ends the start
+   */
+  async loadAll({ signal, snapshotHint, waitForModels }: LoadOptions): Promise<void> {
+    const { loadModels, modelSnapshot } = this.#options.settings
+    this.#registry.incomplete = true
+    if (modelSnapshot !== undefined) await this.restore(modelSnapshot, snapshotHint)
+    else {
+      const ends = waitForModels === true ? 'always' : loadModels === 'all' ? 'never' : 'mistakes'
+      const wanted = await this.#configured()
+      signal?.throwIfAborted()
+      await Promise.all(wanted.map((model) => this.load(model, ends)))
+    }
+    this.#registry.incomplete = false
+  }
+
+  async #configured(): Promise<readonly ModelToLoad[]> {
+    const { loadModels, modelStore } = this.#options.settings
+    if (loadModels !== 'all') return loadModels
+    if (modelStore === undefined) return []
+    const { models, skipped } = await listStore(modelStore)
+    this.warnings.push(...skipped.map(({ reason }) => reason))
+    if (models.length === 0)
+      this.warnings.push(
+        `No models in ${modelStore}: it must contain archives (.mar, .tar.gz), or folders with a handler, a manifest or a .gguf file`,
+      )
+    return models
   }
 
   /**
@@ -64,17 +109,17 @@ export class StartupModels {
    * until it is loaded or unregistered.
    * @throws ServeError of a failure that ends the start
    */
-  load(model: ModelToLoad, ends: StartEnd): Promise<void> {
+  load(model: ModelToLoad, ends: StartEnd = 'mistakes'): Promise<void> {
     return this.#load(this.#addConfigured(model), ends)
   }
 
   /**
-   * Loads the models of a snapshot, like those of the configuration.
+   * Loads the models of a snapshot, like those of the configuration, with their weights.
    * @param hint ends each message about a version that is not loaded: where the snapshot is
    * @throws ServeError MODEL_NOT_FOUND when an archive is missing; nothing is loaded then.
    *   UNTRUSTED_ARCHIVE when one has not its pin
    */
-  async restore(snapshot: ModelSnapshot, hint: string): Promise<void> {
+  async restore(snapshot: ModelSnapshot, hint = ''): Promise<void> {
     const { modelStore } = this.#options.settings
     const versions = await restorable(snapshot, modelStore, hint)
     const models = versions.map((restorable) => {
@@ -90,6 +135,7 @@ export class StartupModels {
       ...models.map((model) => this.#load(model, 'mistakes')),
       ...unloaded.map((model) => this.#load(model, 'never')),
     ])
+    for (const [name, traffic] of Object.entries(snapshot.traffic ?? {})) this.#traffic.restore(name, traffic)
   }
 
   #addConfigured(model: ModelToLoad, hint = ''): StartupModel {

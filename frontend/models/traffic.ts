@@ -1,4 +1,6 @@
 import { headerValue } from '../../common/headers.ts'
+import { readSequence } from '../jobs/sequence-headers.ts'
+import type { Model } from './model.ts'
 import type { TrafficSettings } from '../config/traffic-settings.ts'
 import type { Caller, RoutedRequest, VersionTraffic } from './operations.ts'
 import { createHash } from 'node:crypto'
@@ -97,6 +99,54 @@ export class Traffic {
     if ('header' in sticky) return headerValue(request.headers, sticky.header) || undefined
     return caller && `${caller.kind} ${caller.name}`
   }
+}
+
+/** The versions of one name. */
+export interface Versions {
+  default: string
+  readonly byVersion: Map<string, Model>
+  /** Undefined: the default version gets all requests that name none. */
+  traffic: Traffic | undefined
+  /** Whether more than the default version may get requests that name none: see `needsChoice`. */
+  isChosen: boolean
+}
+
+/** Where there are no weights, and no sequences in several versions, the default version gets everything. */
+export function needsChoice({ traffic, byVersion }: Versions): boolean {
+  return traffic !== undefined || (byVersion.size > 1 && [...byVersion.values()].some(keepsSequences))
+}
+
+/**
+ * The version for a request that names none. A sequence stays where it is open, whatever happens to the
+ * weights; the rest goes where it was sent before, or by weight.
+ */
+export function chooseVersion(versions: Versions, request: RoutedRequest, caller: Caller | undefined): Model {
+  const { byVersion, traffic, default: standard } = versions
+  const sent = request.routedTo === undefined ? undefined : byVersion.get(request.routedTo)
+  const known = holderOfSequence(versions, request) ?? sent
+  if (known !== undefined) return known
+  const chosen = traffic?.choose(request, caller, (version) => canServe(byVersion.get(version)))
+  return byVersion.get(chosen?.version ?? standard)!
+}
+
+function holderOfSequence({ byVersion }: Versions, { headers }: RoutedRequest): Model | undefined {
+  let id: string | undefined
+  for (const model of byVersion.values()) {
+    if (!keepsSequences(model)) continue
+    id ??= readSequence(headers, model.sequenceHeaders).id
+    if (id === undefined) return undefined
+    if (model.queue.hasSequence?.(id) === true) return model
+  }
+  return undefined
+}
+
+/** Loaded once, and not scaled to no workers. Workers that fail change nothing: these are its errors. */
+function canServe(model: Model | undefined): boolean {
+  return model?.methods !== undefined && (model.workers.wanted > 0 || model.wakes)
+}
+
+function keepsSequences({ queue }: Model): boolean {
+  return queue.hasSequence !== undefined
 }
 
 /** One of those between which weights choose. */

@@ -10,7 +10,6 @@ import type { Metrics } from '../observe/metrics/metrics.ts'
 import type { Job } from '../jobs/job.ts'
 import type { JobIndex } from '../jobs/open-jobs.ts'
 import { downloadLimits, unpackLimits } from '../models/located-model.ts'
-import type { NodeModels } from '../models/node-models.ts'
 import { workflowNotFound } from '../models/model-errors.ts'
 import { pageOf } from '../models/operation-rules.ts'
 import type {
@@ -19,7 +18,7 @@ import type {
   WorkflowList,
   WorkflowOperations,
 } from './operations.ts'
-import { registerNodes, removeNodes } from './register-nodes.ts'
+import { type NodeModels, registerNodes, removeNodes } from './register-nodes.ts'
 import { Workflow } from './workflow.ts'
 
 export interface WorkflowStoreOptions {

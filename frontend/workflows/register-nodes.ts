@@ -3,10 +3,13 @@ import type { PreparedWorkflow } from '../../model-archiver/prepare-workflow.ts'
 import type { NodeSpec } from '../../model-archiver/workflow-spec.ts'
 import { ServeError } from '../../common/errors.ts'
 import type { Model, NodeOrigin } from '../models/model.ts'
-import type { NodeModels } from '../models/node-models.ts'
+import type { ModelManager } from '../models/manager.ts'
 import type { RegisterRequest } from '../models/operations.ts'
 import { WorkflowNode } from './node-run.ts'
 import type { RegisterWorkflowRequest } from './operations.ts'
+
+/** Each node is a model. */
+export type NodeModels = Pick<ModelManager, 'addNode' | 'removeNode'>
 
 /** Models to load in parallel, as in TorchServe. */
 const PARALLEL = 4

@@ -417,7 +417,7 @@ describe('loading a model again', () => {
     const location = join(tempDir(), 'outside')
     mkdirSync(location)
     writeFileSync(join(location, 'handler.mjs'), 'export const handle = (data) => data')
-    await rig.manager.loadAtStartup({ location })
+    await rig.manager.startup.load({ location })
     for (const load of [1, 2]) {
       await rig.manager.repository.load('outside')
       expect(rig.pools).toHaveLength(load + 1)
@@ -542,7 +542,7 @@ describe('health and readiness', () => {
 
   test('a server is ready when each model of its start is, whatever was registered later', async () => {
     const rig = new Rig()
-    await rig.manager.loadAtStartup({ location: join(rig.folder, 'store', 'a') })
+    await rig.manager.startup.load({ location: join(rig.folder, 'store', 'a') })
     await rig.register('b')
     rig.pools[1]!.ready = 0
     expect(await isServerReady(rig.manager)).toBe(true)
@@ -563,7 +563,7 @@ describe('of two archives of the start with one name and version', () => {
         installDependencies: ({ prepared }) =>
           basename(prepared.modelDir) === early ? Promise.resolve() : rest.opened,
       })
-      const loads = ['a', 'b'].map((location) => rig.manager.loadAtStartup({ location, name: 'x' }))
+      const loads = ['a', 'b'].map((location) => rig.manager.startup.load({ location, name: 'x' }))
       while (rig.manager.registered().length === 0) await turn()
       rest.open()
       await Promise.all(loads)

@@ -134,7 +134,7 @@ describe('where a request goes', () => {
     const later = new Rig()
     await later.register('1.0')
     await later.register('2.0', 0)
-    later.manager.traffic.restore('m', snapshot.traffic!['m']!)
+    later.manager.traffic.restore('m', snapshot!.traffic!['m']!)
     expect([later.send().version, later.send().version]).toEqual(['1.0', '1.0'])
     await later.manager.scale({ modelName: 'm', modelVersion: '2.0', minWorker: 1, synchronous: true })
     expect(later.send().version).toBe('2.0')
