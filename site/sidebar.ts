@@ -6,10 +6,7 @@ export interface Group {
 }
 
 const ORDER: readonly (readonly [string, readonly string[]])[] = [
-  [
-    'Guide',
-    ['index', 'development', 'command-line', 'handlers/testing', 'batching', 'deploying', 'troubleshooting'],
-  ],
+  ['Start', ['index', 'development', 'handlers/testing', 'troubleshooting', 'migrating-from-torchserve']],
   [
     'Handlers',
     [
@@ -22,39 +19,36 @@ const ORDER: readonly (readonly [string, readonly string[]])[] = [
       'handlers/continuous',
       'handlers/open-inference',
       'handlers/openai',
+      'handlers/tool-calls',
       'handlers/all-apis',
       'handlers/errors',
       'handlers/workers-and-counters',
+      'python-archives',
       'envelopes',
       'workflows',
     ],
   ],
-  ['Client APIs', ['protocols', 'open-inference', 'openai', 'grpc', 'time-limits']],
+  ['Client APIs', ['protocols', 'open-inference', 'openai', 'grpc', 'torchserve-compatibility']],
+  ['Deploy', ['deploying', 'docker', 'helm', 'kubernetes', 'seldon', 'snapshots', 'canary']],
+  ['Secure', ['security', 'authorization', 'tls', 'worker-wrapper', 'trusted-archives']],
   [
-    'Run the server',
+    'Operate',
     [
-      'tls',
-      'authorization',
-      'security',
+      'batching',
+      'time-limits',
+      'autoscaling',
       'failures',
-      'worker-wrapper',
-      'trusted-archives',
       'metrics-and-logs',
       'dashboards',
       'tracing',
       'console',
-      'autoscaling',
-      'canary',
-      'snapshots',
-      'kubernetes',
-      'helm',
-      'seldon',
     ],
   ],
   [
     'Reference',
     [
       'configuration',
+      'command-line',
       'reference/commands',
       'reference/api/index',
       'reference/api/testing',
@@ -64,7 +58,6 @@ const ORDER: readonly (readonly [string, readonly string[]])[] = [
       'changelog',
     ],
   ],
-  ['TorchServe', ['migrating-from-torchserve', 'python-archives', 'torchserve-compatibility']],
   [
     'Internals',
     [

@@ -3,10 +3,12 @@ import { dirname, join, posix, relative } from 'node:path'
 import { referencePages } from './reference.ts'
 
 const ROOT = join(import.meta.dirname, '..')
-/** Where the pages of the site are put together: README, docs and what is generated from the code. */
+/** Where the pages of the site are put together: docs and what is generated from the code. */
 export const PAGES = join(ROOT, '.build', 'site', 'pages')
 /** What is built. */
 export const SITE = join(ROOT, '.build', 'site', 'dist')
+/** The page of `docs` at the root of the site. */
+const HOME = 'get-started.md'
 const ON_THE_WEB = 'https://github.com/torchserve-ts/torchserve-ts/blob/main'
 
 /** Pages of the repository by their path in it, and their path in the site. */
@@ -15,11 +17,10 @@ export function repositoryPages(): Map<string, string> {
     .map((path) => path.replaceAll('\\', '/'))
     .filter((path) => path.endsWith('.md'))
   return new Map([
-    ['README.md', 'index.md'],
     ['CHANGELOG.md', 'changelog.md'],
     ['CONTRIBUTING.md', 'contributing.md'],
     ['SECURITY.md', 'vulnerabilities.md'],
-    ...docs.map((path) => [`docs/${path}`, path] as const),
+    ...docs.map((path) => [`docs/${path}`, path === HOME ? 'index.md' : path] as const),
   ])
 }
 

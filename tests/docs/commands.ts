@@ -16,6 +16,27 @@ export const RUN_BY: Readonly<Record<string, string>> = {
 
 /** Blocks with these words run in no test, for this reason. They come before {@link RUN_BY}. */
 export const NOT_RUN: readonly (readonly [words: string, reason: string])[] = [
+  [
+    'cd torchserve-ts && npm ci && npm pack',
+    'clones the repository; tests/e2e/package.test.ts packs and installs',
+  ],
+  [
+    '/predictions/my-model',
+    'needs the project of the block before; tests/e2e/project.test.ts asks such projects',
+  ],
+  [
+    '/v2/models/my-onnx',
+    'needs the project of the block before; tests/e2e/project.test.ts asks such projects',
+  ],
+  [
+    '/predictions/my-python',
+    'needs the project of the block before; tests/e2e/project.test.ts asks such projects',
+  ],
+  ['"model": "gemma-3-270m-it-Q8_0"', 'needs a model of 291 MB; npm run test:gemma asks it'],
+  ['docker build', 'needs a container engine; npm run test:image executes the steps of the image'],
+  ['docker run', 'needs a container engine; npm run test:image starts a server in the image'],
+  ['docker stop', 'needs a container engine; npm run test:image stops a server in the image'],
+  ['--file store/keys.json', 'the same as in docs/authorization.md, which tests/docs/commands.test.ts runs'],
   ['npm ci && npm run demo', 'tests/examples/demo.test.ts runs the demo; its figures differ by machine'],
   [
     'DELETE http://127.0.0.1:8081/requests',
