@@ -13,10 +13,9 @@ import {
   createSharedApp,
 } from './dialects/rest-apps.ts'
 import type { RestDialect } from './dialects/rest-dialect.ts'
-import type { RestApp } from './edge/http/app.ts'
-import { servesManagement } from './edge/http/listener-kind.ts'
+import type { RestApp, RestDeps } from './edge/http/app.ts'
+import { servesManagement } from './edge/http/page-check.ts'
 import { Admission } from './edge/admission/admission.ts'
-import type { RestDeps } from './edge/http/rest-state.ts'
 import { listen, type Listener } from './edge/http/server.ts'
 import type { JobIndex } from './jobs/open-jobs.ts'
 import type { Logger } from './observe/logs/logger.ts'

@@ -11,7 +11,7 @@ import type { ModelOperations } from '../models/operations.ts'
 import type { SequenceSettings } from '../jobs/sequence-headers.ts'
 import { type Call, CallSender } from '../edge/grpc/caller.ts'
 import type { Sender } from '../jobs/job-request.ts'
-import type { Operations } from '../edge/permitted.ts'
+import type { Operations } from '../edge/call.ts'
 
 /** The listeners of gRPC; the last two are opened where they have a port. */
 export type GrpcListenerKind = 'inference' | 'management' | 'open-inference' | 'triton'

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 import { curlLines, type ModelToAsk } from '../../common/curl-lines.ts'
-import { parseHost } from '../edge/http/host.ts'
+import { type ListenerKind, parseHost, servesInference, servesManagement } from '../edge/http/page-check.ts'
 import type { HttpCall } from '../edge/http/http-call.ts'
-import { type ListenerKind, servesInference, servesManagement } from '../edge/http/listener-kind.ts'
 import type { ModelStatus } from '../models/operations.ts'
 import { openInferenceSettings } from './open-inference/settings.ts'
 

@@ -4,7 +4,7 @@ import { newRequestId, type Sender } from '../jobs/job-request.ts'
 import type { ModelOperations } from '../models/operations.ts'
 import type { RequestSpan } from '../observe/traces/tracing.ts'
 import type { WorkflowOperations } from '../workflows/operations.ts'
-import { type Operations, permitted } from './permitted.ts'
+import { PermittedModels, PermittedWorkflows } from './permitted.ts'
 
 /**
  * One request of a client, whatever its protocol: its id, who sent it, and what the sender may use. The
@@ -80,5 +80,20 @@ export abstract class Call implements Sender, Traffic {
   /** It has ended, and uses nothing of limits any more. */
   protected leave(): void {
     this.#visit?.end()
+  }
+}
+
+/** What API adapters can do with models and workflows. */
+export interface Operations {
+  readonly models: ModelOperations
+  readonly workflows: WorkflowOperations
+}
+
+/** The same for one caller: `operations` itself, unless it may use only some models. */
+export function permitted(operations: Operations, principal: Principal): Operations {
+  if (!principal.isNarrow) return operations
+  return {
+    models: new PermittedModels(operations.models, principal),
+    workflows: new PermittedWorkflows(operations.workflows, principal),
   }
 }

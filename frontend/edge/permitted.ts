@@ -22,26 +22,11 @@ import type {
   WorkflowOperations,
 } from '../workflows/operations.ts'
 
-/** What dialects can do with models and workflows. */
-export interface Operations {
-  readonly models: ModelOperations
-  readonly workflows: WorkflowOperations
-}
-
-/** The same for one caller: `operations` itself, unless it may use only some models. */
-export function permitted(operations: Operations, principal: Principal): Operations {
-  if (!principal.isNarrow) return operations
-  return {
-    models: new PermittedModels(operations.models, principal),
-    workflows: new PermittedWorkflows(operations.workflows, principal),
-  }
-}
-
 /**
  * The models as a caller knows them that may use only some: for all others the answer is that of a model that
  * does not exist, whether it does or not.
  */
-class PermittedModels implements ModelOperations {
+export class PermittedModels implements ModelOperations {
   readonly repository: RepositoryOperations
   readonly traffic: TrafficOperations
   readonly #models: ModelOperations
@@ -146,7 +131,7 @@ class PermittedRepository implements RepositoryOperations {
 }
 
 /** The workflows as a caller knows them that may use only some; as PermittedModels. */
-class PermittedWorkflows implements WorkflowOperations {
+export class PermittedWorkflows implements WorkflowOperations {
   readonly #workflows: WorkflowOperations
   readonly #principal: Principal
 

@@ -9,8 +9,8 @@ import { listenerDescription } from '../../frontend/dialects/torchserve/api-desc
 import { INFERENCE_ROUTES } from '../../frontend/dialects/torchserve/rest-route.ts'
 import { createSite } from '../../frontend/dialects/torchserve/rest-site.ts'
 import { torchserve } from '../../frontend/dialects/torchserve/rest.ts'
-import type { ListenerKind } from '../../frontend/edge/http/listener-kind.ts'
-import type { RestState } from '../../frontend/edge/http/rest-state.ts'
+import type { ListenerKind } from '../../frontend/edge/http/page-check.ts'
+import type { RestState } from '../../frontend/edge/http/app.ts'
 import { REPOSITORY } from '../support/server.ts'
 
 export type Need = 'inference' | 'management' | 'API' | 'nothing'

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { Client, credentials, Metadata, status, type StatusObject } from '@grpc/grpc-js'
-import type { ListenerKind } from '../../frontend/edge/http/listener-kind.ts'
+import type { ListenerKind } from '../../frontend/edge/http/page-check.ts'
 import { reflectedRpcs } from '../support/reflection.ts'
 import type { Server } from '../support/server.ts'
-import { guessedPaths, restRoutes, tokenRoutes, type Need, type RestRoute } from './token-routes.ts'
+import { guessedPaths, type Need, type RestRoute, restRoutes, tokenRoutes } from './token-routes.ts'
 
 /** What a client may send; `right` and `wrong kind` depend on what the route needs. */
 const CREDENTIALS = ['none', 'wrong', 'malformed', 'wrong kind', 'right'] as const

@@ -6,9 +6,9 @@ import {
   createMetricsApp,
   createSharedApp,
 } from '../../frontend/dialects/rest-apps.ts'
-import { parseHost } from '../../frontend/edge/http/host.ts'
+import { parseHost } from '../../frontend/edge/http/page-check.ts'
 import { startGrpc } from '../edge/grpc/start-grpc.ts'
-import { startRig, Wire, type Rig } from '../support/http/rig.ts'
+import { type Rig, startRig, Wire } from '../support/http/rig.ts'
 import { grpcMessage, RawHttp2 } from '../support/raw-http2.ts'
 
 const APPS = [createInferenceApp, createManagementApp, createSharedApp, createMetricsApp]

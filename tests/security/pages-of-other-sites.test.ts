@@ -6,12 +6,11 @@ import {
   createMetricsApp,
   createSharedApp,
 } from '../../frontend/dialects/rest-apps.ts'
-import { PageCheck, type PageSettings } from '../../frontend/edge/http/page-check.ts'
-import type { ListenerKind } from '../../frontend/edge/http/listener-kind.ts'
+import { type ListenerKind, PageCheck, type PageSettings } from '../../frontend/edge/http/page-check.ts'
 import type { ListenAddress } from '../../frontend/config/listen-address.ts'
 import { ask, pageSettings, startRig, TCP, TLS } from '../support/http/rig.ts'
 import { rawRequest } from '../support/raw-http.ts'
-import { startServer, type Server } from '../support/server.ts'
+import { type Server, startServer } from '../support/server.ts'
 
 const ANY: ListenAddress = { ...TCP, host: '0.0.0.0' }
 const EVIL = 'https://evil.example.com'

@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals'
 import {
-  createManagementApp,
   createInferenceApp,
+  createManagementApp,
   createMetricsApp,
 } from '../../frontend/dialects/rest-apps.ts'
-import { addHandlerHeaders } from '../../frontend/edge/http/reply-headers.ts'
-import { startRig, TLS, Wire, type Rig } from '../support/http/rig.ts'
+import { addHandlerHeaders } from '../../frontend/edge/http/safe-response.ts'
+import { type Rig, startRig, TLS, Wire } from '../support/http/rig.ts'
 
 /** The answers to these bytes: the status of each, and `safe` if browsers may not guess its type. */
 async function heads(rig: Rig, sent: string, tls = false): Promise<string[]> {

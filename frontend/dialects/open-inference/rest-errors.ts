@@ -1,7 +1,7 @@
 import { type ErrorCode, ServeError } from '../../../common/errors.ts'
 import { errorText } from './error-text.ts'
 import type { HttpCall } from '../../edge/http/http-call.ts'
-import { baseHeaders } from '../../edge/http/reply-headers.ts'
+import { baseHeaders } from '../../edge/http/safe-response.ts'
 import { isFinalStatus, type Refusal } from '../../edge/http/http-reply.ts'
 
 /**

@@ -1,7 +1,7 @@
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
 import type { HttpCall } from '../../edge/http/http-call.ts'
 import type { Refusal } from '../../edge/http/http-reply.ts'
-import { baseHeaders } from '../../edge/http/reply-headers.ts'
+import { baseHeaders } from '../../edge/http/safe-response.ts'
 
 /** Converts errors to the OpenAI API (docs/openai.md). */
 interface OpenAIAnswer {

@@ -1,7 +1,7 @@
 import type { OpenAIRequest } from '../../../common/openai/request.ts'
 import type { ServeError } from '../../../common/errors.ts'
 import type { HttpCall } from '../../edge/http/http-call.ts'
-import { baseHeaders } from '../../edge/http/reply-headers.ts'
+import { baseHeaders } from '../../edge/http/safe-response.ts'
 import type { EventStream } from '../../edge/http/sse.ts'
 import { VERSION_HEADER } from '../../jobs/job.ts'
 import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'

@@ -5,7 +5,7 @@ import { exactJson } from '../../../common/exact-json.ts'
 import type { BareAnswer } from '../../edge/http/bare-answer.ts'
 import { isFinalStatus, type Refusal } from '../../edge/http/http-reply.ts'
 import type { HttpCall } from '../../edge/http/http-call.ts'
-import type { ListenerErrors } from '../../edge/http/rest-state.ts'
+import type { ListenerErrors } from '../../edge/http/app.ts'
 import type { RestDialect } from '../rest-dialect.ts'
 
 /** An error over REST: the status, and the Java class name that the JSON contains as `type`. */

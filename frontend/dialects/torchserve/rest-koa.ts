@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
 import type { Scope } from '../../auth/principal.ts'
 import type { HttpCall } from '../../edge/http/http-call.ts'
-import type { RestState } from '../../edge/http/rest-state.ts'
+import type { RestState } from '../../edge/http/app.ts'
 import { audited, type AuditSubject } from '../../edge/http/audited.ts'
 import { MODEL_API_HINT } from '../model-api-hint.ts'
 import { commonHeaders, prettyJson } from './rest-errors.ts'
@@ -63,7 +63,7 @@ const answer: Koa.Middleware = async (ctx, next) => {
     return
   }
   const headers = commonHeaders(call.requestId, reply.keepsAlive(ctx.status))
-  state.cors.addTo(headers, call.req)
+  state.cors?.addTo(headers, call.req)
   for (let i = 0; i < headers.length; i += 2) ctx.set(headers[i]!, headers[i + 1]!)
   call.answered(ctx.status)
 }
@@ -94,10 +94,10 @@ export function apiDisabled(ctx: Koa.Context): ServeError {
   return new ServeError('API_DISABLED', METHOD_NOT_ALLOWED)
 }
 
-/** Admits requests with the right token; without `kind`, all requests. `hasOwnLimit`: see HttpCall.admit. */
-export function admission(kind: Scope | undefined, hasOwnLimit = false): Koa.Middleware {
+/** Admits requests with the right token; without `kind`, all requests. */
+export function admission(kind: Scope | undefined): Koa.Middleware {
   return (ctx, next) => {
-    callOf(ctx).admit(kind, hasOwnLimit)
+    callOf(ctx).admit(kind)
     return next()
   }
 }

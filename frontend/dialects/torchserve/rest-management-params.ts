@@ -5,7 +5,7 @@ import { isObject, ownValue } from '../../../common/json.ts'
 import { checkBody } from '../../../common/json-bounds.ts'
 import { closest } from '../../../common/names.ts'
 import { readBody } from '../../edge/http/body.ts'
-import { mediaType } from '../../edge/http/request-headers.ts'
+import { mediaType } from '../../edge/http/request-head.ts'
 import { callOf } from './rest-koa.ts'
 
 /**

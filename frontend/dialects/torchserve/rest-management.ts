@@ -8,7 +8,7 @@ import { auditedKey, type AuditSubject } from '../../edge/http/audited.ts'
 import { answerJson, apiDisabled, callOf, managing } from './rest-koa.ts'
 import { sendJson } from './rest-reply.ts'
 import { type Params, queryOrJsonParams, queryParams, warned } from './rest-management-params.ts'
-import type { RestState } from '../../edge/http/rest-state.ts'
+import type { RestState } from '../../edge/http/app.ts'
 
 const STATUS: Readonly<Record<OperationResult['state'], number>> = { done: 200, accepted: 202, partial: 206 }
 

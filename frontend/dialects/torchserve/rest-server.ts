@@ -1,5 +1,5 @@
 import { Router } from '@koa/router'
-import type { RestState } from '../../edge/http/rest-state.ts'
+import type { RestState } from '../../edge/http/app.ts'
 import { answerJson, managing } from './rest-koa.ts'
 import { queryParams } from './rest-management-params.ts'
 

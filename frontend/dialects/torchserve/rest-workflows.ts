@@ -4,7 +4,7 @@ import type { AuditSubject } from '../../edge/http/audited.ts'
 import { pinOf } from '../../models/located-model.ts'
 import { answerJson, callOf, managing } from './rest-koa.ts'
 import { queryOrJsonParams, queryParams, warned } from './rest-management-params.ts'
-import type { RestState } from '../../edge/http/rest-state.ts'
+import type { RestState } from '../../edge/http/app.ts'
 
 /** The management routes of workflows (TorchServe's WorkflowMgmtRequestHandler.java). */
 export function workflowRouter(state: RestState): Router {

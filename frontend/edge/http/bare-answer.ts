@@ -1,11 +1,12 @@
 import type { EventEmitter } from 'node:events'
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { sendAnswers } from './chunk-writer.ts'
 import { type Connection, connectionOf, UNREAD_LIMIT_MS } from './connection.ts'
-import type { RestState } from './rest-state.ts'
+import type { RestState } from './app.ts'
 import { NO_SNIFF } from './safe-response.ts'
+import { ServeError } from '../../../common/errors.ts'
 
 /** A response on a connection that has no request to answer. */
 export interface BareAnswer {
@@ -26,13 +27,11 @@ export function bareText({ status, headers, body }: BareAnswer): string {
 
 /**
  * Answers bytes that are not an HTTP request (400) once the requests before them have their answers, or a
- * request that arrives too slowly (408; none behind others), and closes the connection.
+ * request that arrives too slowly (408), and closes the connection.
  */
 export function answerClientError(state: RestState, error: NodeJS.ErrnoException, socket: Duplex): void {
   const connection = socket instanceof Socket ? connectionOf(socket) : undefined
   const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-  // Node tells it once for each request, and goes on reading.
-  if (isLate && connection?.limitsOwnTime === true) return
   // Without a parser, such as in a TLS handshake that takes too long, there is nobody to answer.
   if (error.code === 'ECONNRESET' || (socket as { parser?: unknown }).parser === undefined) {
     socket.destroy()
@@ -58,8 +57,9 @@ function endInTurn(
   }
   const turn = turnOf(socket)
   if (turn !== 'now' && turn !== 'over') {
-    // Who sends anything wrong into a stream gets no more of it.
-    if (!hasWaited && turn.headersSent && !turn.writableEnded) {
+    // Who sends anything wrong into a stream gets no more of it. A late request is no fault: Node reads none
+    // of it while the stream before it goes on.
+    if (!isLate && !hasWaited && turn.headersSent && !turn.writableEnded) {
       socket.destroy()
       return
     }
@@ -121,4 +121,58 @@ export function refuseConnection(state: RestState, socket: Socket, tls: boolean)
   state.metrics.response(answer.status)
   socket.on('error', () => undefined)
   socket.end(bareText(answer), () => socket.destroy())
+}
+
+/** The first byte of a TLS handshake record. */
+const TLS_HANDSHAKE = 0x16
+/** Milliseconds that a connection has to send its first byte. */
+const FIRST_BYTE_MS = 20_000
+/** Milliseconds for which a refused client's bytes are read, so that it can read the response. */
+const LINGER_MS = 2_000
+
+/**
+ * Makes an https server check the first byte of each connection. A plain HTTP client gets a readable response
+ * instead of a TLS alert. The check runs before Node's own listener, which begins TLS and is not public:
+ * tests/edge/http/node-internals.test.ts checks it. @throws ServeError INTERNAL when Node has no such
+ * listener
+ */
+export function acceptTlsOnly(server: Server, state: RestState): void {
+  const [accept, ...others] = server.listeners('connection') as ((socket: Socket) => void)[]
+  if (accept === undefined || others.length > 0)
+    throw new ServeError(
+      'INTERNAL',
+      'This version of Node.js is not supported for TLS listeners; use Node.js 20 or 24',
+    )
+  server.removeListener('connection', accept)
+  server.on('connection', (socket: Socket) => {
+    socket.setTimeout(FIRST_BYTE_MS)
+    socket.once('timeout', destroy).once('error', destroy)
+    socket.once('readable', () => {
+      const first = socket.read() as Buffer | null
+      if (first === null) {
+        socket.destroy()
+        return
+      }
+      socket.setTimeout(0)
+      if (first[0] !== TLS_HANDSHAKE) {
+        refuse(state, socket)
+        return
+      }
+      socket.off('timeout', destroy).off('error', destroy)
+      socket.unshift(first)
+      accept.call(server, socket)
+    })
+  })
+}
+
+function destroy(this: Socket): void {
+  this.destroy()
+}
+
+function refuse(state: RestState, socket: Socket): void {
+  const answer = state.errors.httpsOnly()
+  state.metrics.response(answer.status)
+  socket.setTimeout(LINGER_MS)
+  socket.end(bareText(answer))
+  socket.once('end', destroy).resume()
 }

@@ -2,7 +2,11 @@ import type { Socket } from 'node:net'
 import type { CheckedConnection } from './page-check.ts'
 import type { ClientAdmission } from '../admission/admission.ts'
 import type { Lease } from '../admission/budget.ts'
-import { Pipeline } from './pipeline.ts'
+import { sendAnswers } from './chunk-writer.ts'
+import type { SafeResponse } from './safe-response.ts'
+
+/** Requests of one connection that may wait for the answers before them. */
+const MAX_WAITING = 100
 
 /** Milliseconds that a finished response may stay unread. */
 export const UNREAD_LIMIT_MS = 60_000
@@ -15,14 +19,13 @@ export interface LiveReply {
 /** What the server tracks of a client's connection besides Node. */
 export class Connection implements CheckedConnection {
   checkedHost: string | undefined = undefined
-  /** Whether the route of its request limits the time in which the body must arrive, and not the listener. */
-  limitsOwnTime = false
   /** Whether it closes after the answers that are due: bytes came that are not a request, or one is late. */
   isEnding = false
   readonly #socket: Socket
   #live: LiveReply | undefined
   #peer: string | undefined
-  #pipeline: Pipeline | undefined
+  /** Requests that wait for the answers before them. */
+  #waiting: Lease | undefined
   /** Bytes of answers that wait for the client. */
   #unread: Lease | undefined
   /** Bytes of a body that has not come to its end. */
@@ -49,9 +52,31 @@ export class Connection implements CheckedConnection {
     return this.#socket.remoteAddress
   }
 
-  /** For requests that come before the answer to an earlier one is complete. */
-  pipeline(admission: ClientAdmission): Pipeline {
-    return (this.#pipeline ??= new Pipeline(this.#socket, admission))
+  /**
+   * Handles a request that came before the answer to an earlier one was complete, once it is its turn: one at
+   * a time, each in a turn of the event loop of its own, because Node reads all requests of a piece of 64 KiB
+   * in one. A client that sends too many loses the connection (RFC 9112, section 9.3.2).
+   */
+  takeInTurn(res: SafeResponse, { waiting, cuts }: ClientAdmission, handle: () => void): void {
+    const socket = this.#socket
+    if (socket.destroyed) return
+    if (this.#waiting === undefined) {
+      this.#waiting = waiting.lease(this.address)
+      this.#waiting.limit = MAX_WAITING
+    }
+    const lease = this.#waiting
+    if (lease.take(1) !== undefined) {
+      sendAnswers()
+      cuts.tell('pipelining', socket)
+      socket.destroy()
+      stopParser(socket)
+      return
+    }
+    const next = (): void => {
+      lease.give(1)
+      if (!socket.destroyed) handle()
+    }
+    res.once('socket', () => setImmediate(next))
   }
 
   /** What waits in its socket, once that is full, counts until the client has read it. */
@@ -102,6 +127,7 @@ export class Connection implements CheckedConnection {
     if (this.#socket.destroyed) {
       this.#body?.close()
       this.#unread?.close()
+      this.#waiting?.close()
     }
     const reply = this.#live
     if (reply === undefined) return
@@ -127,4 +153,17 @@ export function connectionOf(socket: Socket): Connection {
 
 function peerOf({ remoteAddress, remotePort }: Socket): string {
   return remoteAddress === undefined ? '127.0.0.1' : `/${remoteAddress}:${remotePort}`
+}
+
+/** What Node's parser takes for the end of what it has to parse. */
+const STOP = 2
+
+/**
+ * Ends the parsing of what was read from a connection, at its next request: Node goes on to make requests of
+ * the rest of it, up to thousands, although the socket is destroyed. `onIncoming` is not public, and
+ * node-internals.test.ts checks it too; without it the rest is parsed, which costs time only.
+ */
+export function stopParser(socket: Socket): void {
+  const { parser } = socket as { parser?: { onIncoming?: () => number } | null }
+  if (typeof parser?.onIncoming === 'function') parser.onIncoming = () => STOP
 }

@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http'
 import { isLoopbackHost } from '../../../common/addresses.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { HttpCall } from './http-call.ts'
-import { pageOf } from './page-check.ts'
-import { baseHeaders } from './reply-headers.ts'
+import { allowedOrigins, pageOf } from './page-check.ts'
+import { baseHeaders } from './safe-response.ts'
 
 export type CorsSettings = Pick<
   Settings,
@@ -22,22 +22,23 @@ export class Cors {
   readonly #methods: string | undefined
   readonly #headers: string | undefined
   readonly #exposed: string | undefined
-  readonly #isOff: boolean
 
   constructor(settings: CorsSettings) {
+    this.#origins = allowedOrigins(settings)
+    this.#methods = settings.corsAllowedMethods
+    this.#headers = settings.corsAllowedHeaders
+    this.#exposed = settings.corsExposedHeaders
+  }
+
+  /** Undefined: the configuration sets none of these headers. */
+  static of(settings: CorsSettings): Cors | undefined {
     const { corsAllowedOrigin, corsAllowedMethods, corsAllowedHeaders, corsExposedHeaders } = settings
-    this.#origins = corsAllowedOrigin?.split(',').map((each) => each.trim()) ?? []
-    this.#methods = corsAllowedMethods
-    this.#headers = corsAllowedHeaders
-    this.#exposed = corsExposedHeaders
-    this.#isOff =
-      this.#origins.length === 0 &&
-      [this.#methods, this.#headers, this.#exposed].every((each) => each === undefined)
+    const all = [corsAllowedOrigin, corsAllowedMethods, corsAllowedHeaders, corsExposedHeaders]
+    return all.every((each) => each === undefined) ? undefined : new Cors(settings)
   }
 
   /** Adds the headers of a response that its handler has not set. `flat` is name, value, name, value. */
   addTo(flat: string[], request: IncomingMessage): void {
-    if (this.#isOff) return
     const preflight = this.#preflightOf(request)
     const own = [
       ...this.#origin(request.headers.origin),

@@ -8,17 +8,15 @@ import type { Routed } from '../../models/operations.ts'
 import { type AuditEntry, refusalOf } from '../../observe/logs/audit-log.ts'
 import { loggedTraceId } from '../../observe/traces/tracing.ts'
 import { Call } from '../call.ts'
-import type { HttpApi } from './app.ts'
+import type { HttpApi, RestState } from './app.ts'
 import { sendAnswers } from './chunk-writer.ts'
 import { type Connection, connectionOf } from './connection.ts'
 import { HttpReply, type Refusal } from './http-reply.ts'
 import { opensPage } from './page-check.ts'
-import { checkHead, clientHeaders, declaresTooLarge } from './request-headers.ts'
+import { checkHead, clientHeaders, declaresTooLarge, type Target, targetOf } from './request-head.ts'
 import { traceRequest } from './request-trace.ts'
-import type { RestState } from './rest-state.ts'
 import type { SafeResponse } from './safe-response.ts'
 import type { ServerRequest } from './server-request.ts'
-import { type Target, targetOf } from './target.ts'
 
 /** What one job asks of the models beside what it has of its call. */
 export type OwnRequest = Omit<JobRequest, 'requestId' | 'dialect' | 'sender' | 'routedTo' | 'headers'> &
@@ -78,12 +76,11 @@ export class HttpCall extends Call {
 
   /**
    * Checks that every request must pass that is for a route; without `scope` no token is required.
-   * @param hasOwnLimit whether the route limits the size of the body itself
    * @throws ServeError PAYLOAD_TOO_LARGE, SHUTTING_DOWN, UNAUTHORIZED, RATE_LIMITED
    */
-  admit(scope: Scope | 'any' | undefined, hasOwnLimit = false): void {
+  admit(scope: Scope | 'any' | undefined): void {
     const { state, req } = this
-    if (!hasOwnLimit && declaresTooLarge(req, state.settings.maxRequestSize))
+    if (declaresTooLarge(req, state.settings.maxRequestSize))
       throw new ServeError('PAYLOAD_TOO_LARGE', 'The request is larger than max_request_size')
     if (state.draining) throw new ServeError('SHUTTING_DOWN', 'The server is shutting down')
     if (scope !== undefined) this.authorize(scope)

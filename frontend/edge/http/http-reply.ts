@@ -5,7 +5,7 @@ import type { AbandonReason } from '../../jobs/scheduler.ts'
 import { ChunkWriter, endWith, type Frame, latin1 } from './chunk-writer.ts'
 import { type LiveReply, UNREAD_LIMIT_MS } from './connection.ts'
 import type { HttpCall } from './http-call.ts'
-import { LINGER_MS, skipBody } from './unwanted-body.ts'
+import { LINGER_MS, skipBody } from './server-request.ts'
 
 /**
  * Status in the access log for a client that disconnected before a response; nginx logs the same. Not an HTTP
@@ -140,7 +140,7 @@ export class HttpReply implements LiveReply {
     if (meant !== undefined) head.push('x-hint', `did you mean the model ${meant}?`)
     call.answered(status)
     head.push('content-type', 'application/json', 'content-length', String(body.length))
-    call.state.cors.addTo(head, call.req)
+    call.state.cors?.addTo(head, call.req)
     // Otherwise a reason phrase of the handler that Node refused would stay set.
     call.res.writeHead(status, reason ?? STATUS_CODES[status] ?? '', head)
     endAfterUpload(call, body)
@@ -148,7 +148,7 @@ export class HttpReply implements LiveReply {
 
   #writeHead(status: number, headers: string[], reason: string | undefined): void {
     const { res, req, state } = this.call
-    state.cors.addTo(headers, req)
+    state.cors?.addTo(headers, req)
     try {
       if (!isFinalStatus(status)) throw new RangeError(`Status ${status}`)
       if (reason === undefined) res.writeHead(status, headers)

@@ -4,8 +4,18 @@ import { isLocalhost, isLoopbackHost } from '../../../common/addresses.ts'
 import { asksForIdentity, type IdentitySettings } from '../../config/identity.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { ListenAddress } from '../../config/listen-address.ts'
-import { type Host, parseHost } from './host.ts'
-import { type ListenerKind, servesManagement } from './listener-kind.ts'
+import { isIP, isIPv6 } from 'node:net'
+
+/** What one listener serves. `shared`: inference and management on one port. */
+export type ListenerKind = 'inference' | 'management' | 'shared' | 'metrics'
+
+export function servesInference(kind: ListenerKind): boolean {
+  return kind === 'inference' || kind === 'shared'
+}
+
+export function servesManagement(kind: ListenerKind): boolean {
+  return kind === 'management' || kind === 'shared'
+}
 
 export type PageSettings = Pick<
   Settings,
@@ -49,7 +59,7 @@ export class PageCheck {
   readonly #suffixes: readonly string[]
 
   constructor(listener: ListenerKind, settings: PageSettings) {
-    const { allowedHosts, corsAllowedOrigin = '' } = settings
+    const { allowedHosts } = settings
     const address = addressOf(listener, settings)
     const managed = servesManagement(listener)
     this.#off = !managed && !settings.checkInferenceOrigin
@@ -59,7 +69,7 @@ export class PageCheck {
     const isConcerned = address.kind === 'tcp' && (managed || isLoopbackHost(address.host))
     this.#checksHost = this.isOpen && !this.#off && !this.#anyHost && isConcerned
     this.#needsHost = this.#checksHost && managed
-    this.#origins = new Set(corsAllowedOrigin.split(',').map((each) => each.trim().toLowerCase()))
+    this.#origins = new Set(allowedOrigins(settings).map((each) => each.toLowerCase()))
     this.#anyOrigin = this.#origins.has('*')
     this.#hasAllowedHosts = allowedHosts.length > 0
     this.#suffixes = allowedHosts.filter((name) => name.startsWith('*.')).map((name) => name.slice(1))
@@ -149,6 +159,11 @@ export function opensPage({ method, headers }: IncomingMessage, segments: readon
   )
 }
 
+/** The items of cors_allowed_origin. */
+export function allowedOrigins({ corsAllowedOrigin }: Pick<Settings, 'corsAllowedOrigin'>): string[] {
+  return corsAllowedOrigin?.split(',').map((each) => each.trim()) ?? []
+}
+
 function addressOf(listener: ListenerKind, settings: PageSettings): ListenAddress {
   if (listener === 'management') return settings.managementAddress
   return listener === 'metrics' ? settings.metricsAddress : settings.inferenceAddress
@@ -167,4 +182,30 @@ function allows(line: string, what = 'it'): string {
 
 function shown(text: string): string {
   return JSON.stringify(text.slice(0, 200))
+}
+
+/** The host that a request or a web page names. */
+export interface Host {
+  /** In lower case, without port, brackets and final dot. */
+  readonly name: string
+  /** `other`: RFC 3986 allows it, but neither a domain name nor an address looks like that. */
+  readonly kind: 'address' | 'domain' | 'other'
+}
+
+/** uri-host [":" port] (RFC 9110, 7.2), with a registered name of RFC 3986, 3.2.2. */
+const SHAPE = /^(?:\[([0-9a-f:.]+)\]|((?:[\w.~!$&'()*+,;=-]|%[0-9a-f]{2})*))(?::\d{0,5})?$/i
+/** Labels that may be part of names in DNS; with `_`, which container names have. */
+const DOMAIN = /^[\w-]+(?:\.[\w-]+)*$/
+const MAX_LENGTH = 300
+
+/** The host of a `Host` value, or of the authority in a URL without user data; undefined: it is none. */
+export function parseHost(text: string): Host | undefined {
+  if (text.length > MAX_LENGTH) return undefined
+  const [, address, named] = SHAPE.exec(text) ?? []
+  if (address !== undefined)
+    return isIPv6(address) ? { name: address.toLowerCase(), kind: 'address' } : undefined
+  if (named === undefined) return undefined
+  const name = named.toLowerCase().replace(/\.$/, '')
+  if (isIP(name) > 0) return { name, kind: 'address' }
+  return { name, kind: DOMAIN.test(name) ? 'domain' : 'other' }
 }

@@ -88,3 +88,59 @@ export class ServerRequest extends IncomingMessage {
     return super.push(chunk)
   }
 }
+
+/**
+ * Chunks of any size that a body may have: some milliseconds of work, and a slow client that sends ten each
+ * second needs half an hour for them. From then on they must have a size on average, since a chunk of a byte
+ * takes as long as one of a kilobyte.
+ */
+const FREE_CHUNKS = 20_000
+const MIN_CHUNK_BYTES = 32
+
+/** What a client is told that goes beyond it. */
+export const TINY_CHUNKS = `After ${FREE_CHUNKS} chunks, the chunks of a body must have ${MIN_CHUNK_BYTES} bytes on average`
+
+/** The chunks that the body of one request may have. */
+export class ChunkAllowance {
+  #chunks = 0
+  #bytes = 0
+  readonly #free: number
+
+  /** @param free chunks that may have any size */
+  constructor(free = FREE_CHUNKS) {
+    this.#free = free
+  }
+
+  /** Returns false if there are too many for their size. */
+  take({ byteLength }: Buffer): boolean {
+    this.#chunks += 1
+    this.#bytes += byteLength
+    return this.#chunks <= this.#free || this.#bytes >= this.#chunks * MIN_CHUNK_BYTES
+  }
+}
+
+/** Chunks of any size that are read although nobody wants them. */
+const UNWANTED_CHUNKS = 1_000
+
+/** Milliseconds in which a client that still sends can read the answer. */
+export const LINGER_MS = 2_000
+
+/**
+ * Reads on a body that nobody wants, so that its sender gets to read the answer, and so that the next request
+ * can follow. Tiny chunks are work even then: after some of them the connection is read no further, and
+ * closed.
+ */
+export function skipBody(req: ServerRequest): void {
+  const allowance = new ChunkAllowance(UNWANTED_CHUNKS)
+  let isCut = false
+  const pass = (chunk: Buffer): void => {
+    if (isCut || allowance.take(chunk)) return
+    isCut = true
+    const timer = setTimeout(() => req.socket.destroySoon(), LINGER_MS)
+    req.once('close', () => clearTimeout(timer))
+    // Before the next read of this turn of the event loop, which would be thousands of chunks more.
+    process.nextTick(() => req.pause())
+  }
+  req.release()
+  req.on('data', pass).resume()
+}

@@ -1,15 +1,13 @@
 import { unlinkSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import { connect, type AddressInfo, type Socket } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import type { SecureContextOptions, TlsOptions } from 'node:tls'
 import { ServeError } from '../../../common/errors.ts'
-import { formatListenAddress } from '../../config/listen-address.ts'
-import type { ListenAddress } from '../../config/listen-address.ts'
+import { formatListenAddress, type ListenAddress } from '../../config/listen-address.ts'
 import type { RestApp } from './app.ts'
 import type { ConnectionPool } from '../admission/connection-pool.ts'
-import { answerClientError, refuseConnection } from './bare-answer.ts'
-import { acceptTlsOnly } from './plain-on-tls.ts'
+import { acceptTlsOnly, answerClientError, refuseConnection } from './bare-answer.ts'
 import { SafeResponse } from './safe-response.ts'
 import { cutUnexplained } from '../unexplained-bytes.ts'
 import { MAX_HEAD_BYTES, ServerRequest } from './server-request.ts'
@@ -19,7 +17,7 @@ import { MAX_HEAD_BYTES, ServerRequest } from './server-request.ts'
  * which a request must arrive. Responses are limited by their jobs.
  */
 const LIMITS = {
-  // A request without Host is answered as all others are (request-headers.ts).
+  // A request without Host is answered as all others are (request-head.ts).
   requireHostHeader: false,
   maxHeaderSize: MAX_HEAD_BYTES,
   headersTimeout: 20_000,

@@ -5,11 +5,10 @@ import { expect, test } from '@jest/globals'
 import { createManagementApp } from '../../../frontend/dialects/rest-apps.ts'
 import { consolePages } from '../../../frontend/dialects/torchserve/rest-console.ts'
 import { createKoa, koaHandler } from '../../../frontend/dialects/torchserve/rest-koa.ts'
-import { createApp } from '../../../frontend/edge/http/app.ts'
-import { createState } from '../../../frontend/edge/http/rest-state.ts'
+import { createApp, createState } from '../../../frontend/edge/http/app.ts'
 import { listenerErrors } from '../../../frontend/dialects/torchserve/rest-errors.ts'
 import { consoleDir } from '../../../frontend/package-info.ts'
-import { ask, startRig, type Rig } from '../../support/http/rig.ts'
+import { ask, type Rig, startRig } from '../../support/http/rig.ts'
 import { tempDir } from '../../support/temp.ts'
 
 /** A listener whose console is in this folder. */

@@ -3,11 +3,10 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
 import { Budget } from '../../../frontend/edge/admission/budget.ts'
-import { parseForm } from '../../../frontend/edge/http/form.ts'
-import { parseMultipart } from '../../../frontend/edge/http/multipart.ts'
+import { parseForm, parseMultipart } from '../../../frontend/edge/http/forms.ts'
 import type { Job } from '../../../frontend/jobs/job.ts'
 import type { InputPart } from '../../../common/handler-methods.ts'
-import { ask, bytes, startRig, Wire, type Rig, type RigOptions } from '../../support/http/rig.ts'
+import { ask, bytes, type Rig, type RigOptions, startRig, Wire } from '../../support/http/rig.ts'
 
 async function startKeeper(options: RigOptions = {}): Promise<Rig> {
   const rig = await startRig(createInferenceApp, options)

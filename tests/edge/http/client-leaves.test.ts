@@ -1,10 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Socket } from 'node:net'
 import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
-import type { RestApp } from '../../../frontend/edge/http/app.ts'
-import type { RestDeps } from '../../../frontend/edge/http/rest-state.ts'
+import type { RestApp, RestDeps } from '../../../frontend/edge/http/app.ts'
 import type { Job } from '../../../frontend/jobs/job.ts'
-import { bytes, startRig, Wire, type Rig } from '../../support/http/rig.ts'
+import { bytes, type Rig, startRig, Wire } from '../../support/http/rig.ts'
 
 const OK = { status: 200, headers: {} }
 

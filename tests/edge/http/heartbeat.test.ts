@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
-import { beatFor, type Beating } from '../../../frontend/edge/http/heartbeat.ts'
+import { beatFor, type Beating } from '../../../frontend/edge/http/sse.ts'
 
 class Stream implements Beating {
   lastWrite = 0

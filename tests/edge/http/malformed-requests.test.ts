@@ -13,7 +13,7 @@ import { connect as connectTls } from 'node:tls'
 import { beforeAll, describe, expect, jest, test } from '@jest/globals'
 import { answerClientError, refuseConnection } from '../../../frontend/edge/http/bare-answer.ts'
 import { connectionOf } from '../../../frontend/edge/http/connection.ts'
-import type { RestState } from '../../../frontend/edge/http/rest-state.ts'
+import type { RestState } from '../../../frontend/edge/http/app.ts'
 import { MESSAGES } from '../../../frontend/edge/http/server.ts'
 import { COUNT, countBody, ECHO } from '../../support/count.ts'
 import { type Server, startServer } from '../../support/server.ts'
@@ -147,7 +147,7 @@ describe('behind a request without an answer yet', () => {
       while (told < k) await once(own, 'clientError')
       waiting.push(held[0]?.listenerCount('close'))
     }
-    return { held, waiting, received, client }
+    return { held, waiting, received, client, own }
   }
 
   test('malformed bytes get one answer, and wait once, in however many pieces they come', async () => {
@@ -161,6 +161,16 @@ describe('behind a request without an answer yet', () => {
     const { held, received } = await behind(1, 1, 'ERR_HTTP_REQUEST_TIMEOUT')
     held[0]!.end()
     expect(statuses(await received)).toEqual(['200'])
+  })
+
+  test('one that is late does not end the stream before it', async () => {
+    const { held, received, client, own } = await behind(1, 0, 'ERR_HTTP_REQUEST_TIMEOUT')
+    held[0]!.writeHead(200, { 'content-length': 8 }).write('item')
+    const told = once(own, 'clientError')
+    client.write('no request')
+    await told
+    held[0]!.end('item')
+    expect(await received).toMatch(/\r\n\r\nitemitem$/)
   })
 
   test('one that is late, and the first, gets 408', async () => {

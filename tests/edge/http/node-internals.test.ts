@@ -1,9 +1,9 @@
 import { createServer, get, IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import { connect, type AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { once } from 'node:events'
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { stopParser } from '../../../frontend/edge/http/pipeline.ts'
+import { stopParser } from '../../../frontend/edge/http/connection.ts'
 import { MESSAGES } from '../../../frontend/edge/http/server.ts'
 import type { ServerRequest } from '../../../frontend/edge/http/server-request.ts'
 
@@ -65,7 +65,7 @@ test('_header of a response is the text of its head after writeHead (frontend/ed
   expect(seen).toBe(text.slice(0, text.indexOf('\r\n\r\n') + 4))
 })
 
-test('an https server has one connection listener, which begins TLS (frontend/edge/http/plain-on-tls.ts)', async () => {
+test('an https server has one connection listener, which begins TLS (frontend/edge/http/bare-answer.ts)', async () => {
   const server = createTlsServer()
   close = () => void server.close()
   const [begin, ...others] = server.listeners('connection')
@@ -85,7 +85,7 @@ test('an https server has one connection listener, which begins TLS (frontend/ed
   request.destroy()
 })
 
-test('onIncoming of a parser ends the parsing of what was read (frontend/edge/http/pipeline.ts)', async () => {
+test('onIncoming of a parser ends the parsing of what was read (frontend/edge/http/connection.ts)', async () => {
   let requests = 0
   const server = createServer((req) => {
     requests += 1

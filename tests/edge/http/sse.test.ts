@@ -3,11 +3,11 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { ServeError } from '../../../common/errors.ts'
 import { HttpCall } from '../../../frontend/edge/http/http-call.ts'
-import { createState } from '../../../frontend/edge/http/rest-state.ts'
+import { createState } from '../../../frontend/edge/http/app.ts'
 import { EventStream } from '../../../frontend/edge/http/sse.ts'
 import { MESSAGES } from '../../../frontend/edge/http/server.ts'
 import { testAdmission } from '../../support/admission.ts'
-import { Wire, pageSettings } from '../../support/http/rig.ts'
+import { pageSettings, Wire } from '../../support/http/rig.ts'
 
 let server: Server | undefined
 

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { targetOf } from '../../../frontend/edge/http/target.ts'
+import { targetOf } from '../../../frontend/edge/http/request-head.ts'
 
 test('equal targets share one object, but only of the recent ones and short ones', () => {
   const first = targetOf('/first')

@@ -2,12 +2,12 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { HttpCall } from '../../../frontend/edge/http/http-call.ts'
-import { createState } from '../../../frontend/edge/http/rest-state.ts'
+import { createState } from '../../../frontend/edge/http/app.ts'
 import { RestReply } from '../../../frontend/dialects/torchserve/rest-reply.ts'
 import { EventStream } from '../../../frontend/edge/http/sse.ts'
 import { MESSAGES } from '../../../frontend/edge/http/server.ts'
 import { testAdmission } from '../../support/admission.ts'
-import { Wire, pageSettings } from '../../support/http/rig.ts'
+import { pageSettings, Wire } from '../../support/http/rig.ts'
 
 /** More than the sockets of both sides take. */
 const LARGE = Buffer.alloc(32 * 1024 * 1024, 'x')

@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage } from 'node:http'
-import { connect, type AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { once } from 'node:events'
 import { afterAll, expect, test } from '@jest/globals'
 import { MESSAGES } from '../../../frontend/edge/http/server.ts'
-import { skipBody } from '../../../frontend/edge/http/unwanted-body.ts'
+import { skipBody } from '../../../frontend/edge/http/server-request.ts'
 
 const CHUNK = '1\r\na\r\n'
 const FREE_CHUNKS = 1_000

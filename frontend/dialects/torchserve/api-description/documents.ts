@@ -3,7 +3,7 @@ import { version } from '../../../package-info.ts'
 import { prettyJson } from '../rest-errors.ts'
 import { METRICS_PATHS, modelPaths, workflowPaths } from './inference-paths.ts'
 import { MANAGEMENT_PATHS, MODEL_PATHS } from './management-paths.ts'
-import { type ListenerKind, servesManagement } from '../../../edge/http/listener-kind.ts'
+import { type ListenerKind, servesManagement } from '../../../edge/http/page-check.ts'
 import { tagged } from '../../openapi.ts'
 import type { RestPath } from '../../rest-dialect.ts'
 
