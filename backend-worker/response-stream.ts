@@ -1,13 +1,8 @@
 import { ServeError } from '../common/errors.ts'
 import type { HandlerMethod } from '../common/handler-methods.ts'
 import { headerValue, splitHeaders } from '../common/headers.ts'
-import {
-  type CancelReason,
-  itemCost,
-  type PredictRequest,
-  type ResponseMessage,
-  type StreamNext,
-} from '../protocol/messages.ts'
+import { CreditStream, itemCost } from '../protocol/credit-stream.ts'
+import type { CancelReason, PredictRequest, ResponseMessage, StreamNext } from '../protocol/messages.ts'
 import { InputQueue } from './input-queue.ts'
 import { markOwn } from './own-errors.ts'
 import type { Outlet } from './outlet.ts'
@@ -51,7 +46,7 @@ export class ResponseStream {
   readonly #outlet: Outlet
   readonly #limits: StreamLimits
   readonly #owner: StreamOwner
-  #window: number
+  readonly #credit: CreditStream
   #requestHeaders: Readonly<Record<string, string>> | undefined
   #head: ResponseHead | undefined
   #streamed = false
@@ -64,8 +59,6 @@ export class ResponseStream {
   #signAt = -Infinity
   #gone: Error | undefined
   #controller: AbortController | undefined
-  #room: Promise<void> | undefined
-  #wake: (() => void) | undefined
 
   constructor(request: PredictRequest, outlet: Outlet, limits: StreamLimits, owner: StreamOwner) {
     this.id = request.id
@@ -73,7 +66,7 @@ export class ResponseStream {
     this.method = request.method
     this.#headerLines = request.headers
     this.deadline = request.deadline
-    this.#window = request.window
+    this.#credit = new CreditStream(request.window)
     this.#outlet = outlet
     this.#limits = limits
     this.#owner = owner
@@ -116,14 +109,12 @@ export class ResponseStream {
   }
 
   get hasRoom(): boolean {
-    return this.#window > 0
+    return this.#credit.open
   }
 
   /** Resolves when the window has room or the stream is gone. */
   room(): Promise<void> {
-    return (this.#room ??= new Promise((resolve) => {
-      this.#wake = resolve
-    }))
+    return this.#credit.ready()
   }
 
   /** Tells the frontend that the handler works on the request, though there is nothing to send. */
@@ -137,7 +128,7 @@ export class ResponseStream {
   /** Sends one intermediate response, at once or as soon as the window has room. */
   push(body: Uint8Array): void {
     if (this.#gone !== undefined || !this.#fits(body)) return
-    if (this.#window > 0) this.#sendItem(body)
+    if (this.#credit.consume(body.length)) this.#sendItem(body)
     else this.#keep(body)
   }
 
@@ -166,18 +157,16 @@ export class ResponseStream {
     this.#waiting = undefined
     this.#controller?.abort(reason)
     this.inputs?.fail(reason)
-    this.#wakeUp()
+    this.#credit.close()
     this.#owner.streamGone(this)
     if (this.#end !== undefined) this.#sendEnd()
   }
 
   /** Credit: the reader took this many bytes. */
   credit(bytes: number): void {
-    this.#window += bytes
+    this.#credit.grant(bytes)
     if (this.#waiting !== undefined) this.#flush(this.#waiting)
-    if (this.#waiting !== undefined) return
-    if (this.#end !== undefined && !this.#ended) this.#sendEnd()
-    else if (this.#window > 0) this.#wakeUp()
+    if (this.#waiting === undefined && this.#end !== undefined && !this.#ended) this.#sendEnd()
   }
 
   #fits(body: Uint8Array): boolean {
@@ -201,7 +190,7 @@ export class ResponseStream {
 
   #flush(waiting: Uint8Array[]): void {
     let sent = 0
-    while (sent < waiting.length && this.#window > 0) {
+    while (sent < waiting.length && this.#credit.consume(waiting[sent]!.length)) {
       const body = waiting[sent++]!
       this.#waitingBytes -= itemCost(body.length)
       this.#sendItem(body)
@@ -211,7 +200,6 @@ export class ResponseStream {
   }
 
   #sendItem(body: Uint8Array): void {
-    this.#window -= itemCost(body.length)
     if (this.#streamed || this.#head === undefined) this.#outlet.sendItem(this.id, body)
     else this.#outlet.send(this.#response(body, 'true'))
     if (this.#streamed) return
@@ -248,12 +236,6 @@ export class ResponseStream {
     // sequences.
     if (next === 'false' && head.headers !== undefined) message.headers = head.headers
     return message
-  }
-
-  #wakeUp(): void {
-    this.#wake?.()
-    this.#wake = undefined
-    this.#room = undefined
   }
 }
 

@@ -6,7 +6,7 @@ import {
   type ListedMethod,
   type NativeMethod,
 } from '../common/handler-methods.ts'
-import type { CancelReason, InputMessage, PredictMessage, PredictRequest } from '../protocol/messages.ts'
+import type { CancelReason, PredictMessage, PredictRequest, ToWorker } from '../protocol/messages.ts'
 import { Batch, type BatchHost } from './batch.ts'
 import { HandlerContext } from './context.ts'
 import { callHook } from './handler-error.ts'
@@ -88,7 +88,7 @@ export class Service implements BatchHost {
   }
 
   /** A further input of a request, or their end. */
-  input({ id, data }: InputMessage): void {
+  input({ id, data }: ToWorker & { type: 'input' }): void {
     const inputs = this.#streams.get(id)?.inputs
     if (data === undefined) inputs?.end()
     else inputs?.push(data)

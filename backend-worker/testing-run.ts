@@ -1,5 +1,6 @@
 import { ServeError } from '../common/errors.ts'
-import { type FromWorker, itemCost, type LogMessage, type MetricKind } from '../protocol/messages.ts'
+import { itemCost } from '../protocol/credit-stream.ts'
+import type { FromWorker, LogMessage, MetricKind } from '../protocol/messages.ts'
 import type { Outlet } from './outlet.ts'
 
 /** Called with each intermediate response. Its result is awaited before the handler gets credit. */

@@ -1,5 +1,5 @@
 import { Packr } from 'msgpackr'
-import { ServeError } from '../common/errors.ts'
+import { ServeError, type WireError } from '../common/errors.ts'
 import { FRAME, flagsAt, HEAD, HEADER_BYTES, idAt, MORE, NEXT, STREAM, typeAt } from './frame.ts'
 import {
   CANCEL_REASONS,
@@ -9,17 +9,23 @@ import {
   type ResponseMessage,
   type ToWorker,
 } from './messages.ts'
-import type { Outbox } from './outbox.ts'
-import { isPredict, isResponseHead, MAPS, type Check } from './validate.ts'
+import type { Outbox } from './channel.ts'
+import { MAPS, PREDICT, RESPONSE_HEAD, type Shape } from './shapes.ts'
 
 /** Plain maps without msgpackr's shared record structures, so that every frame can be decoded alone. */
 const packr = new Packr({ useRecords: false })
 
-/** Messages whose payload is one map, by direction. */
-const FROM_WORKER = ['ready', 'loaded', 'failure', 'log', 'metric'] as const
-const TO_WORKER = ['load', 'sequenceEnd'] as const
+const NO_BYTES = new Uint8Array(0)
 
 type MapMessage = Extract<ToWorker | FromWorker, { type: keyof typeof MAPS }>
+
+/** Messages whose payload is one map, by direction and the type of their frame. */
+const FROM_WORKER = mapsOf('ready', 'loaded', 'failure', 'log', 'metric')
+const TO_WORKER = mapsOf('load', 'sequenceEnd')
+
+function mapsOf<T extends MapMessage['type']>(...types: T[]): ReadonlyMap<number, T> {
+  return new Map(types.map((type) => [FRAME[type], type]))
+}
 
 /** Adds the frame of a message. */
 export function encode(outbox: Outbox, message: ToWorker | FromWorker): void {
@@ -76,7 +82,7 @@ export function decodeFromWorker(chunk: Buffer, from = 0, to = chunk.length): Fr
     case FRAME.pong:
       return { type: 'pong', nonce: id }
     default:
-      return decodeMap(FROM_WORKER, type, chunk, from, to)
+      return decodeMap(FROM_WORKER, chunk, from, to)
   }
 }
 
@@ -106,7 +112,7 @@ export function decodeToWorker(chunk: Buffer, from = 0, to = chunk.length): ToWo
     case FRAME.unload:
       return { type: 'unload' }
     default:
-      return decodeMap(TO_WORKER, type, chunk, from, to)
+      return decodeMap(TO_WORKER, chunk, from, to)
   }
 }
 
@@ -117,7 +123,7 @@ function encodeResponse(outbox: Outbox, message: ResponseMessage): void {
     outbox.add(FRAME.response, flags, id, body)
     return
   }
-  const head = pack({ status, reason, contentType, headers })
+  const head = packr.pack(defined({ status, reason, contentType, headers }))
   outbox.add(FRAME.response, flags | HEAD, id, uint32(head.length), [head, body])
 }
 
@@ -129,35 +135,44 @@ function decodeResponse(chunk: Buffer, from: number, to: number): ResponseMessag
   let head: Partial<ResponseMessage> | undefined
   if ((flags & HEAD) !== 0) {
     const end = at + 4 + (at + 4 > to ? 0 : chunk.readUInt32BE(at))
-    head = unpack('response', isResponseHead, chunk, at + 4, end, to) as Partial<ResponseMessage>
+    head = unpack('response', RESPONSE_HEAD, chunk, at + 4, end, to) as Partial<ResponseMessage>
     at = end
   }
   const message: ResponseMessage = { type: 'response', id: idAt(chunk, from), body: chunk.subarray(at, to) }
   if ((flags & STREAM) !== 0) message.ts_stream_next = (flags & NEXT) !== 0 ? 'true' : 'false'
-  if (head === undefined) return message
-  const { status, reason, contentType, headers } = head
-  return { ...message, ...defined({ status, reason, contentType, headers }) }
+  if (head?.status !== undefined) message.status = head.status
+  if (head?.reason !== undefined) message.reason = head.reason
+  if (head?.contentType !== undefined) message.contentType = head.contentType
+  if (head?.headers !== undefined) message.headers = head.headers
+  return message
 }
 
-/** The map names each part with its size; the bytes of all parts follow it. */
+/** A request in the map of a predict frame, which names each part with its size. */
+interface Head extends Omit<PredictRequest, 'parts'> {
+  parts: { name: string; contentType?: string; size: number }[]
+}
+
+/** The bytes of all parts follow the map. */
 function encodePredict(outbox: Outbox, { requests }: PredictMessage): void {
-  const bytes: Uint8Array[] = []
-  const heads = requests.map((request) => {
-    const parts = request.parts.map(({ name, contentType, data }) => {
-      bytes.push(data)
+  const pieces: Uint8Array[] = [NO_BYTES]
+  const heads: Record<string, unknown>[] = []
+  for (const request of requests) {
+    const parts: Head['parts'] = []
+    for (const { name, contentType, data } of request.parts) {
+      pieces.push(data)
       const size = data.length
-      return contentType === undefined ? { name, size } : { name, contentType, size }
-    })
-    return { ...defined({ ...request }), parts }
-  })
-  const map = packr.pack({ requests: heads })
-  outbox.add(FRAME.predict, 0, 0, uint32(map.length), [map, ...bytes])
+      parts.push(contentType === undefined ? { name, size } : { name, contentType, size })
+    }
+    heads.push(defined({ ...request, parts }))
+  }
+  const map = (pieces[0] = packr.pack({ requests: heads }))
+  outbox.add(FRAME.predict, 0, 0, uint32(map.length), pieces)
 }
 
 function decodePredict(chunk: Buffer, from: number, to: number): PredictMessage {
   const start = from + HEADER_BYTES + 4
   let at = start > to ? to + 1 : start + chunk.readUInt32BE(start - 4)
-  const map = unpack('predict', isPredict, chunk, start, at, to) as { requests: Head[] }
+  const map = unpack('predict', PREDICT, chunk, start, at, to) as { requests: Head[] }
   const requests = map.requests.map((head): PredictRequest => {
     const parts = head.parts.map(({ name, contentType, size }) => {
       const data = chunk.subarray(at, (at += size))
@@ -169,35 +184,28 @@ function decodePredict(chunk: Buffer, from: number, to: number): PredictMessage 
   return { type: 'predict', requests }
 }
 
-/** A request in the map of a predict frame. */
-interface Head extends Omit<PredictRequest, 'parts'> {
-  parts: { name: string; contentType?: string; size: number }[]
-}
-
-function encodeMap(outbox: Outbox, message: MapMessage): void {
-  const fields: Record<string, unknown> = { ...message }
-  delete fields['type']
-  delete fields['id']
-  if ('error' in message && message.error !== undefined) fields['error'] = defined({ ...message.error })
-  outbox.add(FRAME[message.type], 0, 'id' in message ? message.id : 0, pack(fields))
+function encodeMap(outbox: Outbox, { type, ...fields }: MapMessage): void {
+  const { id = 0, error, ...rest } = fields as { id?: number; error?: WireError }
+  const map = error === undefined ? rest : { ...rest, error: defined({ ...error }) }
+  outbox.add(FRAME[type], 0, id, packr.pack(defined(map)))
 }
 
 function decodeMap<T extends MapMessage['type']>(
-  known: readonly T[],
-  number: number,
+  known: ReadonlyMap<number, T>,
   chunk: Buffer,
   from: number,
   to: number,
 ): Extract<MapMessage, { type: T }> {
-  const type = known.find((each) => FRAME[each] === number)
-  if (type === undefined) throw unknown('type', number)
-  const fields = unpack(type, MAPS[type], chunk, from + HEADER_BYTES, to, to) as object
-  const id = type === 'failure' ? { id: idAt(chunk, from) } : undefined
-  return { ...fields, ...id, type } as Extract<MapMessage, { type: T }>
+  const type = known.get(typeAt(chunk, from))
+  if (type === undefined) throw unknown('type', typeAt(chunk, from))
+  const fields = unpack(type, MAPS[type], chunk, from + HEADER_BYTES, to, to) as Record<string, unknown>
+  fields['type'] = type
+  if (type === 'failure') fields['id'] = idAt(chunk, from)
+  return fields as unknown as Extract<MapMessage, { type: T }>
 }
 
 /** The map in bytes from..end, which must not be beyond `to`. */
-function unpack(type: string, check: Check, chunk: Buffer, from: number, end: number, to: number): unknown {
+function unpack(type: string, shape: Shape, chunk: Buffer, from: number, end: number, to: number): unknown {
   if (from > end || end > to) throw malformed(type)
   let value: unknown
   try {
@@ -205,17 +213,17 @@ function unpack(type: string, check: Check, chunk: Buffer, from: number, end: nu
   } catch (cause) {
     throw new ServeError('PROTOCOL', `A ${type} frame is not valid msgpack`, { cause })
   }
-  if (!check(value)) throw malformed(type)
+  if (!shape.fits(value)) throw malformed(type)
   return value
 }
 
-/** Without `undefined`, which other readers of msgpack do not know. */
-function pack(fields: Record<string, unknown>): Buffer {
-  return packr.pack(defined(fields))
+/** The fields without those that are undefined, which other readers of msgpack do not know. */
+function defined(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(isDefined))
 }
 
-function defined(fields: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+function isDefined([, value]: [string, unknown]): boolean {
+  return value !== undefined
 }
 
 function uint32(value: number): Buffer {

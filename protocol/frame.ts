@@ -10,24 +10,25 @@ const TYPE_AT = 4
 const FLAGS_AT = 5
 const ID_AT = 6
 
+/** W: to the worker, F: from it. */
 export const FRAME = {
-  ready: 1,
-  load: 2,
-  loaded: 3,
-  predict: 4,
-  response: 5,
-  failure: 6,
-  credit: 7,
-  input: 8,
-  cancel: 9,
-  finished: 10,
-  log: 11,
-  metric: 12,
-  ping: 13,
-  pong: 14,
-  unload: 15,
-  sequenceEnd: 18,
-  alive: 19,
+  ready: 1, // F map; the first frame, which never changes its form
+  load: 2, // W map
+  loaded: 3, // F map
+  predict: 4, // W u32 n, map of n bytes, the bytes of all parts
+  response: 5, // F flags STREAM, NEXT, HEAD: [u32 n, map of n bytes] body
+  failure: 6, // F map
+  credit: 7, // W u32 bytes that the client has read; F u32 inputs that the handler has asked for
+  input: 8, // W flag MORE: bytes
+  cancel: 9, // W u8 reason
+  finished: 10, // F
+  log: 11, // F map
+  metric: 12, // F map
+  ping: 13, // W id: nonce
+  pong: 14, // F id: nonce
+  unload: 15, // W
+  sequenceEnd: 18, // W map
+  alive: 19, // F
 } as const
 
 export type FrameType = (typeof FRAME)[keyof typeof FRAME]

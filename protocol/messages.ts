@@ -105,55 +105,22 @@ export const CANCEL_REASONS = [
 
 export type CancelReason = (typeof CANCEL_REASONS)[number]
 
-export interface CancelMessage {
-  type: 'cancel'
-  id: number
-  reason: CancelReason
-}
-
-/** Credit: the reader took `bytes` more. Each item counts its body plus ITEM_OVERHEAD_BYTES. */
-export interface CreditMessage {
-  type: 'credit'
-  id: number
-  bytes: number
-}
-
-/**
- * A further input of a request with `moreInputs`. The worker sends `taken` after its handler has asked for
- * it.
- */
-export interface InputMessage {
-  type: 'input'
-  id: number
-  /** Absent: the previous input was the last one. */
-  data?: Uint8Array
-}
-
-/** A sequence of which the worker got requests has ended. Later ones with the same id belong to another. */
-export interface SequenceEndMessage {
-  type: 'sequenceEnd'
-  sequence: string
-}
-
-export interface PingMessage {
-  type: 'ping'
-  nonce: number
-}
-
-/** Finish running requests, then exit. */
-export interface UnloadMessage {
-  type: 'unload'
-}
-
 export type ToWorker =
   | LoadMessage
   | PredictMessage
-  | InputMessage
-  | CancelMessage
-  | CreditMessage
-  | SequenceEndMessage
-  | PingMessage
-  | UnloadMessage
+  /**
+   * A further input of a request with `moreInputs`; `data` absent: the previous one was the last. The worker
+   * sends `taken` when its handler has asked for an input.
+   */
+  | { type: 'input'; id: number; data?: Uint8Array }
+  | { type: 'cancel'; id: number; reason: CancelReason }
+  /** Credit (CreditStream): the client has read this many bytes of the response. */
+  | { type: 'credit'; id: number; bytes: number }
+  /** A sequence of which the worker got requests has ended. Later ones with the same id belong to another. */
+  | { type: 'sequenceEnd'; sequence: string }
+  | { type: 'ping'; nonce: number }
+  /** Finish running requests, then exit. */
+  | { type: 'unload' }
 
 /** The first message of the worker on every connection. */
 export interface ReadyMessage {
@@ -186,32 +153,6 @@ export interface ResponseMessage {
   status?: number
   reason?: string
   headers?: Record<string, string>
-}
-
-/** The request failed. Rank 0 sends exactly one final response or failure for every request. */
-export interface FailureMessage {
-  type: 'failure'
-  id: number
-  error: WireError
-}
-
-/** The handler has asked for this many `input` messages; the frontend may send as many more. */
-export interface TakenMessage {
-  type: 'taken'
-  id: number
-  inputs: number
-}
-
-/** The handler works on a request that it has not answered: the time limits of the request begin anew. */
-export interface AliveMessage {
-  type: 'alive'
-  id: number
-}
-
-/** From ranks other than 0: the request has ended on this rank. */
-export interface FinishedMessage {
-  type: 'finished'
-  id: number
 }
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
@@ -247,27 +188,18 @@ export interface MetricMessage {
   requestIds: string[]
 }
 
-export interface PongMessage {
-  type: 'pong'
-  nonce: number
-}
-
 export type FromWorker =
   | ReadyMessage
   | LoadedMessage
   | ResponseMessage
-  | FailureMessage
-  | FinishedMessage
-  | TakenMessage
-  | AliveMessage
+  /** The request failed. Rank 0 sends exactly one final response or failure for every request. */
+  | { type: 'failure'; id: number; error: WireError }
+  /** From ranks other than 0: the request has ended on this rank. */
+  | { type: 'finished'; id: number }
+  /** The handler has asked for this many inputs; the frontend may send as many more. */
+  | { type: 'taken'; id: number; inputs: number }
+  /** The handler works on a request that it has not answered: its time limits begin anew. */
+  | { type: 'alive'; id: number }
   | LogMessage
   | MetricMessage
-  | PongMessage
-
-/** What an item costs its window besides its body, so that many tiny items are bounded too. */
-export const ITEM_OVERHEAD_BYTES = 64
-
-/** What one response costs its request's window. */
-export function itemCost(bodyBytes: number): number {
-  return bodyBytes + ITEM_OVERHEAD_BYTES
-}
+  | { type: 'pong'; nonce: number }

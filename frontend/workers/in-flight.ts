@@ -1,4 +1,5 @@
-import { itemCost, type PredictRequest, type ResponseMessage } from '../../protocol/messages.ts'
+import { CreditStream } from '../../protocol/credit-stream.ts'
+import type { PredictRequest, ResponseMessage } from '../../protocol/messages.ts'
 import type { Job } from '../jobs/job.ts'
 import type { AbandonReason, JobHolder } from '../jobs/scheduler.ts'
 import type { InputPort } from '../jobs/job-request.ts'
@@ -9,7 +10,7 @@ import type { Requests } from './requests.ts'
 /** What a request in flight needs of its worker. */
 export type InFlightLink = Pick<
   Requests,
-  'window' | 'maxOwed' | 'cancel' | 'credit' | 'input' | 'discarded' | 'overdrawn'
+  'window' | 'knowsCredit' | 'cancel' | 'credit' | 'input' | 'discarded' | 'overdrawn'
 >
 
 /**
@@ -23,8 +24,7 @@ export class InFlight implements JobHolder, InputPort {
   /** Number of ranks that have not finished it. */
   unfinishedRanks: number
   readonly #link: InFlightLink
-  /** Bytes that the client has read and that were not returned as credit yet. */
-  #owed = 0
+  readonly #credit: CreditStream
   #blocked = false
 
   constructor(id: number, job: Job, batch: Batch, ranks: number, link: InFlightLink) {
@@ -33,6 +33,7 @@ export class InFlight implements JobHolder, InputPort {
     this.batch = batch
     this.unfinishedRanks = ranks
     this.#link = link
+    this.#credit = new CreditStream(link.window, undefined, link.knowsCredit)
   }
 
   /** The request for the worker. @param credentialHeaders that the model asks for, in lower case */
@@ -55,38 +56,36 @@ export class InFlight implements JobHolder, InputPort {
   /** A response arrived. Returns true if it was the last one. */
   respond(message: ResponseMessage): boolean {
     const last = message.ts_stream_next !== 'true'
-    if (!last && this.#overdraws()) return false
+    if (!last && this.#overdraws(message.body.byteLength)) return false
     if (last && this.job.ended) this.#link.discarded(this.batch)
     const room = this.#answer(message, last)
-    if (!last) this.#took(message.body.byteLength, room)
+    if (!last) this.#took(room)
     return last
   }
 
   /** An item with only a body arrived. */
   item(chunk: Buffer, from: number, to: number, arrivedAt?: number): void {
     const { job } = this
-    if (this.#overdraws()) return
-    if (job.streaming) this.#took(to - from, job.item(chunk, from, to, arrivedAt))
-    else
+    if (!job.streaming)
       this.respond({ type: 'response', id: this.id, body: chunk.subarray(from, to), ts_stream_next: 'true' })
+    else if (!this.#overdraws(to - from)) this.#took(job.item(chunk, from, to, arrivedAt))
   }
 
   /**
    * The worker saw at most the credit that was sent, so an item that arrives now was sent without any. One
    * item may exceed the window; it arrived before.
    */
-  #overdraws(): boolean {
-    if (this.#owed < this.#link.maxOwed || this.job.ended) return false
+  #overdraws(bytes: number): boolean {
+    if (this.job.ended || this.#credit.consume(bytes)) return false
     this.#link.overdrawn(this)
     return true
   }
 
-  #took(bytes: number, room: boolean): void {
+  #took(room: boolean): void {
     if (this.job.ended) {
       this.#link.discarded(this.batch)
       return
     }
-    this.#owed += itemCost(bytes)
     if (!room) this.#blocked = true
     this.#giveCredit()
   }
@@ -119,9 +118,10 @@ export class InFlight implements JobHolder, InputPort {
 
   /** Credit is returned in portions of half a window, so that a fast reader costs few messages. */
   #giveCredit(): void {
-    if (this.#blocked || this.#owed * 2 < this.#link.window) return
-    this.#link.credit(this.id, this.#owed)
-    this.#owed = 0
+    const { used } = this.#credit
+    if (this.#blocked || used * 2 < this.#link.window) return
+    this.#link.credit(this.id, used)
+    this.#credit.grant(used)
   }
 }
 

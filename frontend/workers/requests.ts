@@ -41,8 +41,8 @@ type RequestGroup = Pick<WorkerGroup, 'send' | 'sendToFirst' | 'finishingRanks' 
 export class Requests {
   /** Window per stream in bytes. */
   readonly window: number
-  /** Bytes without credit after which nothing may follow: the window; Infinity for workers without credit. */
-  readonly maxOwed: number
+  /** Whether the worker waits for credit. */
+  readonly knowsCredit: boolean
   readonly #credentialHeaders: ReadonlySet<string>
   readonly #group: RequestGroup
   readonly #owner: RequestsOwner
@@ -58,7 +58,7 @@ export class Requests {
     // Requests that share the handler's steps or its event loop: a cancelled one may have to wait for others.
     const shared = settings.continuousBatching || (!isNative && settings.maxConcurrency > 1)
     this.window = settings.streamWindowSize
-    this.maxOwed = isNative ? this.window : Infinity
+    this.knowsCredit = isNative
     this.#credentialHeaders = settings.credentialHeaders
     this.#group = group
     this.#owner = owner

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { itemCost } from '../../protocol/messages.ts'
+import { itemCost } from '../../protocol/credit-stream.ts'
 import { runHandler } from '../../backend-worker/testing.ts'
 import type { Context, HandlerRequest } from '../../backend-worker/handler.ts'
 import {

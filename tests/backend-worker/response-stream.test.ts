@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { ITEM_OVERHEAD_BYTES, type FromWorker } from '../../protocol/messages.ts'
+import { ITEM_OVERHEAD_BYTES } from '../../protocol/credit-stream.ts'
+import type { FromWorker } from '../../protocol/messages.ts'
 import { ServeError } from '../../common/errors.ts'
 import type { Outlet } from '../../backend-worker/outlet.ts'
 import { ResponseStream } from '../../backend-worker/response-stream.ts'
@@ -81,10 +82,10 @@ describe('the window', () => {
     let room = false
     void rig.stream.room().then(() => (room = true))
     rig.stream.credit(2 * COST)
-    await Promise.resolve()
+    await new Promise(setImmediate)
     expect([rig.items, room]).toEqual([3, false])
     rig.stream.credit(1)
-    await Promise.resolve()
+    await new Promise(setImmediate)
     expect(room).toBe(true)
   })
 })

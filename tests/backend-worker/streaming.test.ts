@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { itemCost } from '../../protocol/messages.ts'
+import { itemCost } from '../../protocol/credit-stream.ts'
 import type { RequestOptions } from '../support/worker-process.ts'
 import { type Answer, startWorker, type WorkerConnection } from '../support/worker-process.ts'
 import { run, SCRIPTED } from './scripted.ts'

@@ -4,7 +4,7 @@ import { Packr } from 'msgpackr'
 import { decodeFromWorker, decodeToWorker } from '../../protocol/codec.ts'
 import { ERROR_CODES, ServeError } from '../../common/errors.ts'
 import { FRAME, type FrameType, HEADER_BYTES, ITEM, writeHeader } from '../../protocol/frame.ts'
-import { itemCost, ITEM_OVERHEAD_BYTES } from '../../protocol/messages.ts'
+import { itemCost, ITEM_OVERHEAD_BYTES } from '../../protocol/credit-stream.ts'
 import { frameOf } from '../support/frames.ts'
 import { anyFromWorker, anyToWorker, fromWorker, toWorker } from './messages.ts'
 

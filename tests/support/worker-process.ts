@@ -6,7 +6,6 @@ import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
 import { type Channel, frontendChannel, type FrontendEvents } from '../../protocol/channel.ts'
 import type {
-  FailureMessage,
   FromWorker,
   LoadedMessage,
   LoadMessage,
@@ -17,6 +16,8 @@ import type {
 import { allAsMessages } from './all-as-messages.ts'
 import { tempDir } from './temp.ts'
 import { spawn } from './tools.ts'
+
+type Failure = FromWorker & { type: 'failure' }
 
 /** The compiled worker: the one that `npm test` has just built, unless WORKER_MAIN names another. */
 const MAIN =
@@ -198,7 +199,7 @@ export class WorkerConnection {
   async answer(id: number): Promise<Answer> {
     for (;;) {
       const own = this.received.filter(
-        (message): message is ResponseMessage | FailureMessage =>
+        (message): message is ResponseMessage | Failure =>
           (message.type === 'response' || message.type === 'failure') && message.id === id,
       )
       const last = own.at(-1)
@@ -239,7 +240,7 @@ export interface Answer {
   /** Bodies as text. */
   items: string[]
   marks: (string | undefined)[]
-  error: FailureMessage['error'] | undefined
+  error: Failure['error'] | undefined
 }
 
 /** The fields of a request besides its body. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { ITEM_OVERHEAD_BYTES } from '../../protocol/messages.ts'
+import { ITEM_OVERHEAD_BYTES } from '../../protocol/credit-stream.ts'
 import { Batch } from '../../frontend/workers/batch.ts'
 import { InFlight, type InFlightLink } from '../../frontend/workers/in-flight.ts'
 import type { RunWatcher } from '../../frontend/jobs/scheduler.ts'
@@ -14,7 +14,7 @@ class Rig {
   readonly entry: InFlight
   readonly #link: InFlightLink = {
     window: WINDOW,
-    maxOwed: WINDOW,
+    knowsCredit: true,
     cancel: ({ id }, reason) => this.told.push(`cancel ${id} ${reason}`),
     credit: (id, bytes) => this.told.push(`credit ${id} ${bytes}`),
     input: ({ id }, data) => this.told.push(`input ${id} ${data === undefined ? 'end' : String(data)}`),

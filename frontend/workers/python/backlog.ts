@@ -1,4 +1,5 @@
-import { itemCost, type ResponseMessage } from '../../../protocol/messages.ts'
+import { itemCost } from '../../../protocol/credit-stream.ts'
+import type { ResponseMessage } from '../../../protocol/messages.ts'
 
 /** Small items are kept together: an object for each would cost more than the item. */
 const BLOCK_BYTES = 32 * 1024

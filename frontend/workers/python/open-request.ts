@@ -1,5 +1,6 @@
 import type { HandlerMethod } from '../../../common/handler-methods.ts'
-import { itemCost, type PredictRequest } from '../../../protocol/messages.ts'
+import { itemCost } from '../../../protocol/credit-stream.ts'
+import type { PredictRequest } from '../../../protocol/messages.ts'
 import type { OtfRequest } from './otf/encode.ts'
 import { Backlog } from './backlog.ts'
 import { truthfulHeaders } from './truthful-headers.ts'
