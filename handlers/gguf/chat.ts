@@ -1,20 +1,18 @@
 import type { LlamaGrammar } from 'node-llama-cpp'
 import {
-  OpenAIError,
-  otherThanText,
   type ChatChunk,
   type ChatCompletionRequest,
+  OpenAIError,
+  otherThanText,
   type TokenLogprob,
 } from 'torchserve-ts'
 import type { ChatPrompt, ChatPrompts } from './chat-prompts.ts'
 import { ChoiceReader } from './choice-reader.ts'
 import type { Engine } from './engine.ts'
 import type { Piece, Sampling } from './generation.ts'
-import { merge } from './merge.ts'
-import { checkFields } from './openai-fields.ts'
-import { samplingOf } from './sampling.ts'
+import { checkFields, samplingOf } from './openai-fields.ts'
 import type { SamplingDefaults } from './settings.ts'
-import { callBeginning, callGrammar, formatGrammar, toolUse, withToolsTold, type ToolUse } from './tools.ts'
+import { callBeginning, callGrammar, formatGrammar, toolUse, type ToolUse, withToolsTold } from './tools.ts'
 
 /** The chunks of a chat completion. Generates its choices concurrently. */
 export async function* chat(
@@ -106,5 +104,28 @@ async function* choice(
     const reason = finish === 'stop' && reader.called ? 'tool_calls' : finish
     const last = logprobs.length > 0 ? { content: logprobs, refusal: null } : null
     yield { choices: [{ index, delta: {}, logprobs: last, finish_reason: reason }] }
+  }
+}
+
+/**
+ * Merges iterators, in the order in which items arrive. Requests an iterator's next item when its last one
+ * was taken. Ends all iterators when one fails or the reader stops.
+ */
+export async function* merge<T>(iterators: readonly AsyncGenerator<T>[]): AsyncGenerator<T> {
+  const ask = async (place: number) => ({ place, result: await iterators[place]!.next() })
+  const pending = new Map(iterators.map((_iterator, place) => [place, ask(place)]))
+  try {
+    while (pending.size > 0) {
+      const { place, result } = await Promise.race(pending.values())
+      if (result.done === true) {
+        pending.delete(place)
+        continue
+      }
+      yield result.value
+      pending.set(place, ask(place))
+    }
+  } finally {
+    for (const asked of pending.values()) asked.catch(() => undefined)
+    await Promise.allSettled(iterators.map((iterator) => iterator.return(undefined)))
   }
 }

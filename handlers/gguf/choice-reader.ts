@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { ChatDelta } from 'torchserve-ts'
-import { beginsCall, callOf, headOf, ObjectEnd } from './tool-calls.ts'
-import type { ToolUse } from './tools.ts'
+import { beginsCall, callOf, headOf, ObjectEnd, type ToolUse } from './tools.ts'
 
 /** Texts by which models announce calls. */
 const MARKS = ['<tool_call>', '[TOOL_CALLS]', '<|python_tag|>']

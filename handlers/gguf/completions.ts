@@ -1,13 +1,17 @@
 import type { Token } from 'node-llama-cpp'
-import { OpenAIError, type CompletionChunk, type CompletionRequest } from 'torchserve-ts'
-import { usageOf } from './chat.ts'
+import {
+  type CompletionChunk,
+  type CompletionRequest,
+  type EmbeddingsRequest,
+  type EmbeddingsResult,
+  OpenAIError,
+} from 'torchserve-ts'
+import { merge, usageOf } from './chat.ts'
 import type { Engine } from './engine.ts'
 import type { Echo, Piece } from './generation.ts'
-import { legacyLogprobs, type ScoredToken } from './logprobs.ts'
-import { merge } from './merge.ts'
-import { checkFields, extraFlag } from './openai-fields.ts'
-import { samplingOf } from './sampling.ts'
+import { checkFields, extraFlag, samplingOf } from './openai-fields.ts'
 import type { SamplingDefaults } from './settings.ts'
+import { legacyLogprobs, type ScoredToken } from './tokens.ts'
 
 /** The OpenAI API's default of max_tokens. */
 const DEFAULT_TOKENS = 16
@@ -59,12 +63,7 @@ function promptsOf({ prompt }: CompletionRequest): (string | number[])[] {
  * @param special whether texts of special tokens become these tokens
  * @throws OpenAIError 400 for an empty prompt, and for tokens outside the model's vocabulary
  */
-export function tokensOf(
-  engine: Engine,
-  prompt: string | number[],
-  special: boolean,
-  param = 'prompt',
-): Token[] {
+function tokensOf(engine: Engine, prompt: string | number[], special: boolean, param = 'prompt'): Token[] {
   if (typeof prompt === 'string') {
     const tokens = engine.promptTokens(prompt, special)
     if (tokens.length > 0) return tokens
@@ -110,4 +109,37 @@ async function* choice(
     ;[scored, offsets] = [[], []]
     yield { choices: [{ index, text, logprobs, finish_reason: finish ?? null }] }
   }
+}
+
+/** One vector of length 1 per input. @param alive called after each */
+export async function embeddings(
+  engine: Engine,
+  request: EmbeddingsRequest,
+  alive: () => Promise<void>,
+  signal: AbortSignal,
+): Promise<EmbeddingsResult> {
+  checkFields('embeddings', request)
+  const { dimensions } = request
+  const size = engine.model.embeddingVectorSize
+  if (dimensions !== undefined && dimensions > size)
+    throw new OpenAIError(`dimensions must be ${size} for this model`, 400, { param: 'dimensions' })
+  const inputs = inputsOf(request).map((input) => tokensOf(engine, input, false, 'input'))
+  const vectors: number[][] = []
+  for (const tokens of inputs) {
+    signal.throwIfAborted()
+    vectors.push(normalised((await engine.embed(tokens, signal)).slice(0, dimensions)))
+    await alive()
+  }
+  const tokens = inputs.reduce((sum, input) => sum + input.length, 0)
+  return { embeddings: vectors, usage: { prompt_tokens: tokens } }
+}
+
+function inputsOf({ input }: EmbeddingsRequest): (string | number[])[] {
+  if (typeof input === 'string') return [input]
+  return typeof input[0] === 'number' ? [input as number[]] : (input as string[] | number[][])
+}
+
+function normalised(vector: readonly number[]): number[] {
+  const length = Math.hypot(...vector)
+  return length === 0 ? [...vector] : vector.map((value) => value / length)
 }

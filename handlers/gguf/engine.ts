@@ -13,11 +13,9 @@ import { within } from '../../common/timer.ts'
 import { memoryBytes, processors } from '../../common/processors.ts'
 import { checkWeights, memoryWarning } from './check-weights.ts'
 import { Generation, type Piece, type Sampling } from './generation.ts'
-import { Interlude } from './interlude.ts'
-import { record } from './record.ts'
-import type { LlamaSettings } from './settings.ts'
+import { Interlude, Turns } from './turns.ts'
+import { type LlamaSettings, record } from './settings.ts'
 import { prepareSampling } from './native-sampling.ts'
-import { Turns } from './turns.ts'
 
 const DEFAULT_CONTEXT_SIZE = 4096
 /** Milliseconds by which the runtime's log may lag behind its error. */

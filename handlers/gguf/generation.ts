@@ -8,12 +8,9 @@ import {
   type Token,
 } from 'node-llama-cpp'
 import { StopFilter } from 'torchserve-ts'
-import type { Interlude } from './interlude.ts'
-import { type ScoredToken, tokenLogprob } from './logprobs.ts'
+import type { Interlude, Turn } from './turns.ts'
+import { type ScoredToken, scorePrompt, tokenLogprob, TokenText } from './tokens.ts'
 import { biasesOf } from './native-sampling.ts'
-import { scorePrompt } from './prompt-scores.ts'
-import { TokenText } from './token-text.ts'
-import type { Turn } from './turns.ts'
 
 /** Sampling parameters of one generation. */
 export interface Sampling {

@@ -15,11 +15,9 @@ import {
 } from 'torchserve-ts'
 import { ChatPrompts } from './chat-prompts.ts'
 import { chat } from './chat.ts'
-import { completions } from './completions.ts'
-import { embeddings } from './embeddings.ts'
+import { completions, embeddings } from './completions.ts'
 import { Engine } from './engine.ts'
-import { withNumbers } from './fields.ts'
-import { readCompletion } from './parameters.ts'
+import { readCompletion, withNumbers } from './parameters.ts'
 import { readSettings, type LlamaSettings } from './settings.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { OpenAIError } from 'torchserve-ts'
 import { ownValue, setOwn } from '../../common/json.ts'
-import { record } from './record.ts'
+import { record } from './settings.ts'
 
 export type Schema = Readonly<Record<string, unknown>>
 

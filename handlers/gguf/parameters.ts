@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
-import { PredictionException, type HandlerRequest } from 'torchserve-ts'
-import { readFields } from './fields.ts'
+import { type HandlerRequest, PredictionException } from 'torchserve-ts'
+import type { Fields, SamplingDefaults } from './settings.ts'
 
 /** The parameters of a request. */
 export interface Completion {
@@ -21,15 +21,6 @@ export interface Completion {
   stream: boolean
 }
 
-/** Defaults for requests, from model-config.yaml. */
-export interface Defaults {
-  maxTokens: number
-  temperature: number
-  topP: number
-}
-
-type Fields = Record<string, unknown>
-
 const NAMES = [
   ...(['prompt', 'max_tokens', 'temperature', 'top_p', 'seed', 'stop', 'parse_special', 'stream'] as const),
 ]
@@ -39,7 +30,10 @@ const MAX_STOPS = 16
 const MAX_STOP_LENGTH = 256
 
 /** @throws PredictionException 400 that names the parameter */
-export function readCompletion(request: HandlerRequest, defaults: Defaults): Completion {
+export function readCompletion(
+  request: HandlerRequest,
+  defaults: Pick<SamplingDefaults, 'maxTokens' | 'temperature' | 'topP'>,
+): Completion {
   const fields = readFields(request)
   refuseUnknown(fields)
   return {
@@ -117,4 +111,46 @@ function stopList(value: unknown): unknown[] {
 
 function bad(message: string): PredictionException {
   return new PredictionException(message, 400)
+}
+
+/**
+ * The named values of a request: a JSON object or plain text (the prompt) as body or as part `data`, and all
+ * other parts by name.
+ * @throws PredictionException 400
+ */
+function readFields(request: HandlerRequest): Fields {
+  const { data, body, ...parts } = request
+  const fields = Object.fromEntries(Object.entries(parts).map(([name, value]) => [name, decoded(value)]))
+  const main = decoded(data ?? body)
+  if (main === undefined || main === '') return fields
+  if (typeof main === 'string') return { ...fields, ...fromText(main) }
+  if (typeof main === 'object' && main !== null && !Array.isArray(main)) return { ...fields, ...main }
+  throw new PredictionException('The body must be a JSON object or a string', 400)
+}
+
+/** The same with the nearest numbers in place of bigints: templates and grammars take no others. */
+export function withNumbers<T>(request: T): T {
+  const json = JSON.stringify(request, (_key, each: unknown) =>
+    typeof each === 'bigint' ? Number(each) : each,
+  )
+  return JSON.parse(json) as T
+}
+
+function decoded(value: unknown): unknown {
+  if (!(value instanceof Uint8Array)) return value
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(value)
+  } catch {
+    throw new PredictionException('The request must be UTF-8 text', 400)
+  }
+}
+
+function fromText(text: string): Fields {
+  if (!text.trimStart().startsWith('{')) return { prompt: text }
+  try {
+    return JSON.parse(text) as Fields
+  } catch {
+    const hint = 'for a prompt that begins with { send {"prompt": "..."}'
+    throw new PredictionException(`A body that begins with { must be valid JSON; ${hint}`, 400)
+  }
 }

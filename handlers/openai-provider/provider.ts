@@ -1,12 +1,11 @@
-import type { IncomingMessage } from 'node:http'
+import { type IncomingMessage, request as plain } from 'node:http'
+import { request as secure } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { OpenAIError } from '../../backend-worker/openai/error.ts'
 import { exactJson, parseExactJson } from '../../common/exact-json.ts'
 import { isObject } from '../../common/json.ts'
-import { OpenAIError } from '../../backend-worker/openai/error.ts'
-import { post } from './post.ts'
 import type { ProviderSettings } from './settings.ts'
-import { sseData } from './sse-data.ts'
 
 const RETRIED: ReadonlySet<number> = new Set([408, 409, 429])
 const FIRST_PAUSE_MS = 500
@@ -217,4 +216,63 @@ function retryAfterMs(response: IncomingMessage | undefined): number | undefined
 function causeOf(error: unknown): string {
   const { message, errors } = error as { message?: string; errors?: unknown[] }
   return message || (errors?.[0] === undefined ? String(error) : causeOf(errors[0]))
+}
+
+interface Post {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  /** Milliseconds without a byte in either direction until the request fails; 0: no limit. */
+  readonly silenceMs: number
+  readonly signal: AbortSignal
+}
+
+/**
+ * Sends a POST request; resolves with the head of the response, whose body fails as the request does. It does
+ * not follow redirects. It does not use fetch, which ends every response whose head or next byte takes longer
+ * than five minutes (headersTimeout and bodyTimeout of undici), and Node exports nothing that changes these.
+ */
+function post(url: string, { headers, body, silenceMs, signal }: Post): Promise<IncomingMessage> {
+  const send = url.startsWith('https:') ? secure : plain
+  return new Promise((resolve, reject) => {
+    const request = send(url, { method: 'POST', headers, signal, timeout: silenceMs })
+    let response: IncomingMessage | undefined
+    request.on('timeout', () => {
+      const error = new Error(`no byte for ${silenceMs / 1_000} s`)
+      if (response === undefined) request.destroy(error)
+      else response.destroy(error)
+    })
+    request.on('response', (head) => {
+      response = head
+      resolve(head)
+    })
+    request.on('error', reject)
+    request.end(body)
+  })
+}
+
+/** Limit of one event in characters; larger than any event of a chat. */
+const MAX_EVENT_CHARACTERS = 16 * 1024 * 1024
+
+/**
+ * The data of each Server-Sent Event, without comments and other fields.
+ * @throws Error for an event over the limit
+ */
+async function* sseData(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  let data: string[] = []
+  for await (const bytes of body) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split(/\r\n|\n|\r(?!$)/)
+    rest = lines.pop()!
+    if (rest.length > MAX_EVENT_CHARACTERS)
+      throw new Error(`An event of the provider must have at most ${MAX_EVENT_CHARACTERS} characters`)
+    for (const line of lines) {
+      if (line.startsWith('data:')) data.push(line.slice(line.startsWith('data: ') ? 6 : 5))
+      if (line !== '' || data.length === 0) continue
+      yield data.join('\n')
+      data = []
+    }
+  }
+  if (rest.startsWith('data:')) data.push(rest.slice(5).trimStart())
+  if (data.length > 0) yield data.join('\n')
 }

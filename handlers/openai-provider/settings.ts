@@ -1,7 +1,7 @@
 import type { Context } from '../../backend-worker/handler.ts'
-import type { ProviderAddress } from './address.ts'
-import { azureAddress } from './azure.ts'
-import { baseUrl, type Fields, key, record, text, whole } from './fields.ts'
+import { isObject, ownValue } from '../../common/json.ts'
+
+type Fields = Record<string, unknown>
 
 /**
  * Settings of a provider, from model-settings.json (`parameters.extra`) or section `handler` of
@@ -113,4 +113,81 @@ function addressOf(config: Fields, type: ApiType, env: NodeJS.ProcessEnv): Provi
     key: key(config, KEY_VARIABLE, env),
     keyHeader: 'authorization',
   }
+}
+
+/** URL and credentials of a provider. */
+interface ProviderAddress {
+  /** Without a trailing slash: `https://api.openai.com/v1`. */
+  baseUrl: string
+  /** Query string for every path, with its question mark. */
+  query: string
+  /** Undefined: no key is sent. */
+  key: string | undefined
+  /** Header for the key: `Authorization: Bearer`, or Azure's own. */
+  keyHeader: 'authorization' | 'api-key'
+}
+
+/**
+ * OpenAI's models at Azure: the path contains a deployment, the query the API version. `azure` sends a key,
+ * `azure_ad` an Entra ID token. See Azure OpenAI's REST API reference.
+ * @throws Error that names the key
+ */
+function azureAddress(config: Fields, type: 'azure' | 'azure_ad', env: NodeJS.ProcessEnv): ProviderAddress {
+  const endpoint = baseUrl(config, 'azure_endpoint') ?? missing('azure_endpoint')
+  const deployment =
+    text(config, 'azure_deployment') ?? text(config, 'model_id') ?? missing('azure_deployment')
+  const version = text(config, 'api_version') ?? env['OPENAI_API_VERSION'] ?? missing('api_version')
+  return {
+    baseUrl: `${endpoint}/openai/deployments/${encodeURIComponent(deployment)}`,
+    query: `?api-version=${encodeURIComponent(version)}`,
+    ...(type === 'azure'
+      ? { key: key(config, 'AZURE_OPENAI_API_KEY', env), keyHeader: 'api-key' }
+      : {
+          key: text(config, 'azure_ad_token') ?? key(config, 'AZURE_OPENAI_AD_TOKEN', env),
+          keyHeader: 'authorization',
+        }),
+  }
+}
+
+function missing(name: string): never {
+  throw new Error(`${name} is required with Azure`)
+}
+
+function text(config: Fields, name: string): string | undefined {
+  const value = ownValue(config, name)
+  if (value === undefined || value === null) return undefined
+  if (typeof value === 'string' && value !== '') return value
+  throw new Error(`${name} must be a non-empty string`)
+}
+
+function whole(config: Fields, name: string, absent: number, max: number): number {
+  const value = ownValue(config, name) ?? absent
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= max) return value
+  throw new Error(`${name} must be a whole number up to ${max}`)
+}
+
+/** A URL without trailing slashes. */
+function baseUrl(config: Fields, name: string): string | undefined {
+  const given = text(config, name)
+  if (given === undefined) return undefined
+  const url = URL.canParse(given) ? new URL(given) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.search !== '')
+    throw new Error(`${name} must be an http(s) URL without user and query`)
+  return given.replace(/\/+$/, '')
+}
+
+/**
+ * The key in the variable that api_key_variable names. Only the default variable may be unset, for servers
+ * without keys.
+ */
+function key(config: Fields, usual: string, env: NodeJS.ProcessEnv): string | undefined {
+  const variable = text(config, 'api_key_variable')
+  const value = ownValue(env, variable ?? usual)
+  if (variable !== undefined && !value)
+    throw new Error(`api_key_variable must name a variable that is set for the server, found ${variable}`)
+  return value?.trim() || undefined
+}
+
+function record(value: unknown): Fields {
+  return isObject(value) ? value : {}
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { LlamaModel, Token } from 'node-llama-cpp'
-import { TokenText } from '../../handlers/gguf/token-text.ts'
+import { TokenText } from '../../handlers/gguf/tokens.ts'
 
 const PIECES: Readonly<Record<number, Buffer>> = Object.fromEntries(
   [' In', ' the', ' God', '<s>'].map((text, token) => [token, Buffer.from(text)]),

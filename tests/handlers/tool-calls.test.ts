@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { merge } from '../../handlers/gguf/merge.ts'
+import { merge } from '../../handlers/gguf/chat.ts'
 import { ChoiceReader } from '../../handlers/gguf/choice-reader.ts'
 
 interface Seen {

@@ -1,8 +1,53 @@
 import { isUtf8 } from 'node:buffer'
-import { LlamaVocabularyType, type LlamaModel, type Token } from 'node-llama-cpp'
+import { type LlamaContextSequence, type LlamaModel, LlamaVocabularyType, type Token } from 'node-llama-cpp'
 import type { CompletionLogprobs, TokenLogprob } from 'torchserve-ts'
+import type { Piece } from './generation.ts'
+import type { Interlude } from './turns.ts'
 
-export type { TokenLogprob }
+const INCOMPLETE = '\uFFFD'
+/** A UTF-8 character has at most 4 bytes, and a token at least one. */
+const MAX_PENDING = 4
+/** Preceding tokens, which decide whether a token starts with a space. */
+const CONTEXT_TOKENS = 16
+
+/** Decodes tokens into whole characters; a token may hold part of one. */
+export class TokenText {
+  readonly #model: LlamaModel
+  readonly #special: boolean
+  #before: Token[] = []
+  #pending: Token[] = []
+
+  /**
+   * @param special whether special tokens have a text
+   * @param before tokens of the text before: without any, the runtime takes away the first space
+   */
+  constructor(model: LlamaModel, special = false, before: readonly Token[] = []) {
+    this.#model = model
+    this.#special = special
+    this.#before = before.slice(-CONTEXT_TOKENS)
+  }
+
+  push(token: Token): string {
+    this.#pending.push(token)
+    const text = this.#text()
+    return text.endsWith(INCOMPLETE) && this.#pending.length < MAX_PENDING ? '' : this.#take(text)
+  }
+
+  /** The rest, possibly an incomplete character. */
+  end(): string {
+    return this.#pending.length === 0 ? '' : this.#take(this.#text())
+  }
+
+  #text(): string {
+    return this.#model.detokenize(this.#pending, this.#special, this.#before)
+  }
+
+  #take(text: string): string {
+    this.#before = [...this.#before, ...this.#pending].slice(-CONTEXT_TOKENS)
+    this.#pending = []
+    return text
+  }
+}
 
 /** A token; null: its log probability is unknown, because nothing is before it. */
 export type ScoredToken =
@@ -24,7 +69,7 @@ export function tokenLogprob(
 }
 
 /** The first token of a prompt. */
-export function unscored(model: LlamaModel, token: Token): ScoredToken {
+function unscored(model: LlamaModel, token: Token): ScoredToken {
   return { ...entry(model, token, 0), logprob: null, top_logprobs: null }
 }
 
@@ -93,4 +138,44 @@ export function legacyLogprobs(tokens: readonly ScoredToken[], offsets: number[]
 /** OpenAI's name for a part of a character: `bytes:\xe2\x80`. */
 function legacyName({ token, bytes }: Pick<TokenLogprob, 'token' | 'bytes'>): string {
   return bytes === null || isUtf8(Buffer.from(bytes)) ? token : `bytes:${token}`
+}
+
+/** The runtime keeps the probabilities of all tokens for each token that is computed: so many together. */
+const MAX_PROBABILITIES = 2 ** 20
+const MAX_STEP_TOKENS = 128
+
+/**
+ * Computes a prompt except for its last token. Yields a piece for each of its tokens, with its log
+ * probability after those before it; the first has none.
+ * @param skipped leading tokens that have no place in the text
+ * @param special whether special tokens are part of the text
+ * @throws the signal's reason once it is aborted
+ */
+export async function* scorePrompt(
+  sequence: LlamaContextSequence,
+  prompt: readonly Token[],
+  { top, skipped, special }: { top: number; skipped: number; special: boolean },
+  interlude: Interlude,
+  signal: AbortSignal,
+): AsyncGenerator<Piece> {
+  const { model } = sequence
+  const decoder = new TokenText(model, special)
+  let before: ReadonlyMap<Token, number> | undefined
+  let size = 1
+  for (let from = 0; from < prompt.length; from += size) {
+    if (before !== undefined)
+      size = Math.max(1, Math.min(MAX_STEP_TOKENS, Math.floor(MAX_PROBABILITIES / before.size)))
+    if (interlude.over !== undefined) await interlude.over
+    signal.throwIfAborted()
+    const step = prompt.slice(from, from + size)
+    const computed = from + size < prompt.length ? step : step.slice(0, -1)
+    const wanted = { generateNext: { probabilities: true as const } }
+    const outputs = await sequence.controlledEvaluate(computed.map((token) => [token, wanted]))
+    for (const [i, token] of step.entries()) {
+      const characters = from + i < skipped ? 0 : decoder.push(token).length
+      const scored = before === undefined ? unscored(model, token) : tokenLogprob(model, token, before, top)
+      yield { text: '', tokens: 0, characters, logprob: scored }
+      before = outputs[i]?.next.probabilities
+    }
+  }
 }
