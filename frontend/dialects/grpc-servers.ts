@@ -2,7 +2,7 @@ import type { Scope } from '../auth/principal.ts'
 import { type Call, principalOf } from '../edge/grpc/caller.ts'
 import { type Operations, permitted } from '../edge/call.ts'
 import { commonDefinitions, GrpcServers, type ListenerPlan } from '../edge/grpc/server.ts'
-import type { ServiceFacts } from '../edge/grpc/service.ts'
+import type { ServiceFacts } from '../edge/grpc/definitions.ts'
 import { isServerReady } from '../models/readiness.ts'
 import type {
   GrpcDeps,

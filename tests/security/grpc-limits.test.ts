@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib'
 import { status, Server } from '@grpc/grpc-js'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { TIMES } from '../../frontend/edge/grpc/limits.ts'
-import { http2ServersOf } from '../../frontend/edge/grpc/http2-servers.ts'
+import { http2ServersOf } from '../../frontend/edge/grpc/listener.ts'
 import type { GrpcSettings } from '../../frontend/dialects/grpc-dialect.ts'
 import {
   failure,

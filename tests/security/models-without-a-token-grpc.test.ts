@@ -2,7 +2,7 @@ import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
 import { beforeAll, expect, test } from '@jest/globals'
 import type { GrpcListenerKind } from '../../frontend/dialects/grpc-dialect.ts'
 import { grpcServices } from '../../frontend/dialects/grpc-servers.ts'
-import { rpcsOf, type Rpc } from '../../frontend/edge/grpc/service.ts'
+import { rpcsOf, type Rpc } from '../../frontend/edge/grpc/definitions.ts'
 import { ECHO } from '../support/count.ts'
 import { startServer, type Server } from '../support/server.ts'
 

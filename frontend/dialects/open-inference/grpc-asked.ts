@@ -6,11 +6,14 @@ import { answersAs } from './answer-form.ts'
 import type { AnswerFacts, AnswerReader } from './answers.ts'
 import { inputCheck } from './declared-inputs.ts'
 import { handlerInput, jobRequest, targetOf, type Target } from './infer-job.ts'
-import { requestHeaders } from '../../edge/grpc/request.ts'
+import { requestHeaders } from '../../edge/grpc/metadata.ts'
 import type { GrpcCallDeps } from '../grpc-dialect.ts'
-import type { ModelInferRequest, ModelInferResponse } from './grpc-messages.ts'
-import { inferRequest } from './grpc-request.ts'
-import { inferResponse } from './grpc-response.ts'
+import {
+  inferRequest,
+  inferResponse,
+  type ModelInferRequest,
+  type ModelInferResponse,
+} from './grpc-messages.ts'
 
 /** One message and whom it asks. */
 export interface Asked {

@@ -9,8 +9,12 @@ import type { DuplexCall } from '../../edge/grpc/stream-call.ts'
 import { AnsweredStream } from '../answered-stream.ts'
 import type { GrpcCallDeps } from '../grpc-dialect.ts'
 import { callError } from './grpc-errors.ts'
-import { inferResponse } from './grpc-response.ts'
-import type { ModelInferRequest, ModelInferResponse, ParameterMap } from './grpc-messages.ts'
+import {
+  inferResponse,
+  type ModelInferRequest,
+  type ModelInferResponse,
+  type ParameterMap,
+} from './grpc-messages.ts'
 import type { StreamForm } from './grpc-stream.ts'
 import { asked, callFor } from './grpc-asked.ts'
 

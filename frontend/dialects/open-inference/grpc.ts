@@ -5,7 +5,7 @@ import type {
   UntypedServiceImplementation,
 } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
-import { audited } from '../../edge/grpc/audited.ts'
+import { audited, type Call } from '../../edge/grpc/caller.ts'
 import { logFailure } from '../../edge/grpc/call-error.ts'
 import {
   encoderOf,
@@ -14,8 +14,7 @@ import {
   withMessagesOf,
   type LoadedService,
 } from '../../edge/grpc/definitions.ts'
-import { replyMetadata } from '../../edge/grpc/reply-metadata.ts'
-import { deadlineOf, submitUnary } from '../../edge/grpc/request.ts'
+import { deadlineOf, replyMetadata, submitUnary } from '../../edge/grpc/metadata.ts'
 import { DuplexCall } from '../../edge/grpc/stream-call.ts'
 import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
@@ -25,16 +24,15 @@ import { callDeps, modelsRpcs, type GrpcCallDeps, type GrpcDeps } from '../grpc-
 import type { GrpcDialect, GrpcListenerKind } from '../grpc-dialect.ts'
 import { MODEL_API_HINT } from '../model-api-hint.ts'
 import type { ModelOperations } from '../../models/operations.ts'
-import type { Call } from '../../edge/grpc/caller.ts'
 import { asked, callFor } from './grpc-asked.ts'
 import { callError } from './grpc-errors.ts'
-import type {
-  ModelInferRequest,
-  ModelInferResponse,
-  ModelRequest,
-  RepositoryRequest,
+import {
+  type ModelInferRequest,
+  type ModelInferResponse,
+  type ModelRequest,
+  parameterMap,
+  type RepositoryRequest,
 } from './grpc-messages.ts'
-import { parameterMap } from './grpc-response.ts'
 import { InferStream, type StreamForm, type StreamShape } from './grpc-stream.ts'
 import { modelMetadata, serverFacts } from './metadata.ts'
 import { unaryReply, type UnaryTarget } from './replies.ts'

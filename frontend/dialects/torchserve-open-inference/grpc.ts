@@ -2,7 +2,7 @@ import type { sendUnaryData, ServerUnaryCall, UntypedServiceImplementation } fro
 import { ServeError } from '../../../common/errors.ts'
 import type { CallError } from '../../edge/grpc/call-error.ts'
 import { loadService, type LoadedService } from '../../edge/grpc/definitions.ts'
-import { deadlineOf, requestHeaders, submitUnary } from '../../edge/grpc/request.ts'
+import { deadlineOf, requestHeaders, submitUnary } from '../../edge/grpc/metadata.ts'
 import { newRequestId, type Sender, type JobRequest } from '../../jobs/job-request.ts'
 
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
@@ -13,9 +13,13 @@ import { serverMetadata } from '../../package-info.ts'
 import { callDeps, modelsRpcs, type GrpcCallDeps, type GrpcDeps, type GrpcDialect } from '../grpc-dialect.ts'
 import { jsonAnswer } from '../open-inference/answers.ts'
 import { modelInfer, withUndecodedContents } from '../open-inference/grpc.ts'
-import type { ModelInferRequest, ModelInferResponse, ModelRequest } from '../open-inference/grpc-messages.ts'
+import {
+  inferResponse,
+  type ModelInferRequest,
+  type ModelInferResponse,
+  type ModelRequest,
+} from '../open-inference/grpc-messages.ts'
 import { inferRequestJson } from '../open-inference/grpc-request-json.ts'
-import { inferResponse } from '../open-inference/grpc-response.ts'
 import { takesTensors } from '../open-inference/infer-job.ts'
 import { inferenceError, managementError } from '../torchserve/grpc-errors.ts'
 import { unaryCallReply } from '../torchserve/grpc-reply.ts'

@@ -1,7 +1,7 @@
 import { status as Status } from '@grpc/grpc-js'
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
 import { fromHttpStatus, printable, type CallError, withRetry } from '../../edge/grpc/call-error.ts'
-import type { MessageStatus } from './grpc-response.ts'
+import type { MessageStatus } from './grpc-reply.ts'
 import { answerTo } from './rest-errors.ts'
 
 type StatusTable = Partial<Record<ErrorCode, Status>>

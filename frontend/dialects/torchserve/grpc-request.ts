@@ -2,7 +2,7 @@ import { ownValue } from '../../../common/json.ts'
 import type { Metadata } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import { headerLine } from '../../../common/headers.ts'
-import { requestHeaders } from '../../edge/grpc/request.ts'
+import { requestHeaders } from '../../edge/grpc/metadata.ts'
 import {
   MAX_PARTS,
   newRequestId,

@@ -8,7 +8,7 @@ import type {
 import { ServeError } from '../../../common/errors.ts'
 import { loadService, withEncodedResponses, type LoadedService } from '../../edge/grpc/definitions.ts'
 import { type Call, CallSender } from '../../edge/grpc/caller.ts'
-import { deadlineOf, submitUnary } from '../../edge/grpc/request.ts'
+import { deadlineOf, submitUnary } from '../../edge/grpc/metadata.ts'
 import { DuplexCall, StreamCall } from '../../edge/grpc/stream-call.ts'
 import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
 import { Job } from '../../jobs/job.ts'
@@ -17,10 +17,8 @@ import { sequenceHeadersOf, sequenceIdLine } from '../../jobs/sequence-headers.t
 import { withModelMeant } from '../../models/model-errors.ts'
 import type { GrpcDeps, GrpcDialect } from '../grpc-dialect.ts'
 import { inferenceError } from './grpc-errors.ts'
-import { unaryCallReply } from './grpc-reply.ts'
+import { encodePrediction, PredictionStream, SequenceStream, unaryCallReply } from './grpc-reply.ts'
 import { jobRequest, type CallFacts, type PredictionsRequest } from './grpc-request.ts'
-import { encodePrediction } from './grpc-response.ts'
-import { PredictionStream, SequenceStream } from './grpc-stream.ts'
 
 let definition: LoadedService | undefined
 

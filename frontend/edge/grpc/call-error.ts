@@ -1,5 +1,5 @@
 import { Metadata, status as Status } from '@grpc/grpc-js'
-import type { ErrorCode, ServeError } from '../../../common/errors.ts'
+import { type ErrorCode, ServeError } from '../../../common/errors.ts'
 import { escapeControls } from '../../../common/texts.ts'
 
 /** How a call fails, in the shape that grpc-js takes. */
@@ -92,4 +92,25 @@ export function fromHttpStatus(status: number): Status {
   if (named !== undefined) return named
   if (status >= 400 && status < 500) return Status.FAILED_PRECONDITION
   return status >= 500 && status < 600 ? Status.INTERNAL : Status.UNKNOWN
+}
+
+const FAILED: CallError = { code: Status.INTERNAL, details: 'Internal server error' }
+
+/**
+ * A listener of one call: grpc-js catches no exception there, so it would end the process. It fails this call
+ * alone, as `fail` does it: not at all where the call is over already.
+ */
+export function guarded<Args extends unknown[]>(
+  log: GrpcLog,
+  fail: (error: CallError) => void,
+  listener: (...args: Args) => void,
+): (...args: Args) => void {
+  return (...args) => {
+    try {
+      listener(...args)
+    } catch (thrown) {
+      logFailure(log, 'a stream', ServeError.from(thrown))
+      fail(FAILED)
+    }
+  }
 }

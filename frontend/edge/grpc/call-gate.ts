@@ -4,12 +4,10 @@ import { TimeLimit } from '../../jobs/time-limit.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { RequestSpan, Tracing } from '../../observe/traces/tracing.ts'
 import type { ClientAdmission } from '../admission/admission.ts'
-import { Decompressor } from './decompressor.ts'
+import { Decompressor } from './message-bytes.ts'
 import { type CallError, retryMetadata } from './call-error.ts'
-import { closeWhenSent } from './close-when-sent.ts'
-import { traceCall } from './call-trace.ts'
-import { CallerCheck, type CallerCheckOptions, LET_IN, type LetIn } from './caller-check.ts'
-import { setCaller } from './caller.ts'
+import { LoggedCall, traceCall } from './call-trace.ts'
+import { CallerCheck, type CallerCheckOptions, LET_IN, type LetIn, setCaller } from './caller.ts'
 import { Connection } from './connection.ts'
 import {
   CALL_BYTES,
@@ -20,9 +18,9 @@ import {
   PUBLIC_MESSAGE_BYTES,
   UNAUTHORIZED_BYTES,
 } from './limits.ts'
-import { LoggedCall } from './logged-call.ts'
-import { RequestReader, type ReaderLimits, type ReaderRpc } from './request-reader.ts'
-import type { Rpc } from './service.ts'
+import type { ReaderLimits, ReaderRpc } from './message-reader.ts'
+import { closeWhenSent, RequestReader } from './request-reader.ts'
+import type { Rpc } from './definitions.ts'
 
 /** What grpc-js does with a stream. */
 export type StreamTaker = (

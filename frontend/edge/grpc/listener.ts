@@ -1,21 +1,37 @@
 import { lookup } from 'node:dns/promises'
+import { EventEmitter } from 'node:events'
 import type { Http2SecureServer, Http2Server } from 'node:http2'
 import { Server, ServerCredentials, type ServerOptions } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../auth/authorizer.ts'
 import type { RateLimiter } from '../../auth/rate-limiter.ts'
+import { hostAndPort } from '../../config/listen-address.ts'
+import type { AccessLog } from '../../observe/logs/access-log.ts'
+import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { Refusals } from '../../observe/metrics/refusals.ts'
 import type { Tracing } from '../../observe/traces/tracing.ts'
-import type { AuditLog } from '../../observe/logs/audit-log.ts'
-import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { ClientAdmission } from '../admission/admission.ts'
-import { hostAndPort } from '../../config/listen-address.ts'
 import type { ConnectionPool } from '../admission/connection-pool.ts'
 import { CallGate, type Doors, type StreamTaker } from './call-gate.ts'
-import { ConnectionGate } from './connection-gate.ts'
-import { http2ServersOf } from './http2-servers.ts'
+import { ConnectionGate } from './connection.ts'
 import { type GrpcLimits, type GrpcTimes, SESSION_MEGABYTES } from './limits.ts'
-import { rpcsOf, type GrpcService } from './service.ts'
+import { type GrpcService, rpcsOf } from './definitions.ts'
+
+/**
+ * The HTTP/2 servers that a grpc-js server listens with. The only place that reads a private field of
+ * grpc-js, which has no other way to its connections and streams. @throws Error when it has no such field any
+ * more
+ */
+export function http2ServersOf(server: Server): readonly (Http2Server | Http2SecureServer)[] {
+  const servers: unknown = server['http2Servers']
+  const found = servers instanceof Map ? [...(servers as Map<unknown, unknown>).keys()] : []
+  if (found.length === 0 || !found.every((each) => each instanceof EventEmitter)) {
+    throw new Error(
+      'This version of @grpc/grpc-js does not keep its HTTP/2 servers in `http2Servers`; use 1.14',
+    )
+  }
+  return found as (Http2Server | Http2SecureServer)[]
+}
 
 /** Where a listener really listens. */
 export interface BoundAddress {

@@ -9,13 +9,12 @@ import type { Tracing } from '../../observe/traces/tracing.ts'
 import type { ClientAdmission } from '../admission/admission.ts'
 import type { ConnectionPool } from '../admission/connection-pool.ts'
 import { commonError, type GrpcLog } from './call-error.ts'
-import { loadService } from './definitions.ts'
+import { type GrpcService, loadService, type ServiceFacts } from './definitions.ts'
 import { eagerCalls } from './eager-call.ts'
 import { HealthService } from './health.ts'
 import { GrpcListener, type BoundAddress, type GrpcTls } from './listener.ts'
 import { type GrpcLimits, type GrpcTimes, TIMES } from './limits.ts'
 import { reflectionService } from './reflection.ts'
-import type { GrpcService, ServiceFacts } from './service.ts'
 
 /** One listener and what it serves. */
 export interface ListenerPlan {

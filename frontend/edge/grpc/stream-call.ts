@@ -1,10 +1,9 @@
 import type { Metadata, ServerDuplexStream, ServerWritableStream } from '@grpc/grpc-js'
 import type { AbandonReason } from '../../jobs/scheduler.ts'
 import type { Visit } from '../../auth/rate-limiter.ts'
-import type { CallError, GrpcLog } from './call-error.ts'
+import { type CallError, type GrpcLog, guarded } from './call-error.ts'
 import { CallSender, visitOf } from './caller.ts'
-import { guarded } from './guarded.ts'
-import { cancelReason, deadlineOf } from './request.ts'
+import { cancelReason, deadlineOf } from './metadata.ts'
 import { startTimer } from '../../../common/timer.ts'
 
 /** Who decides what the messages of a stream mean. Nothing is called after `end`, `fail` or `cancel`. */

@@ -1,9 +1,8 @@
 import { EventEmitter } from 'node:events'
 import type { Http2Server, Http2Session } from 'node:http2'
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import { ConnectionGate } from '../../../frontend/edge/grpc/connection-gate.ts'
+import { Connection, ConnectionGate } from '../../../frontend/edge/grpc/connection.ts'
 import { testAdmission } from '../../support/admission.ts'
-import { Connection } from '../../../frontend/edge/grpc/connection.ts'
 import { FAREWELL_MS, FIRST_CALL_MS } from '../../../frontend/edge/grpc/limits.ts'
 import { TimeLimit } from '../../../frontend/jobs/time-limit.ts'
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { loadSync, type MethodDefinition } from '@grpc/proto-loader'
 import fc from 'fast-check'
 import { ByteCollector } from '../../../common/byte-flow.ts'
-import { encodePrediction } from '../../../frontend/dialects/torchserve/grpc-response.ts'
+import { encodePrediction } from '../../../frontend/dialects/torchserve/grpc-reply.ts'
 
 const PROTO_DIR = join(import.meta.dirname, '..', '..', '..', 'proto')
 const SERVICE = 'org.pytorch.serve.grpc.inference.InferenceAPIsService'

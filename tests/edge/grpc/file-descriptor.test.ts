@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { loadService } from '../../../frontend/edge/grpc/definitions.ts'
-import { describeFiles } from '../../../frontend/edge/grpc/file-descriptor.ts'
+import { describeFiles } from '../../../frontend/edge/grpc/reflection.ts'
 import { FileDescriptorProto } from '../../support/reflection.ts'
 import { tempDir } from '../../support/temp.ts'
 

@@ -1,9 +1,11 @@
 import { Metadata } from '@grpc/grpc-js'
 import { torchserveInferenceGrpc } from '../../../frontend/dialects/torchserve/grpc.ts'
 import { jobRequest, type PredictionsRequest } from '../../../frontend/dialects/torchserve/grpc-request.ts'
-import type { ModelInferRequest } from '../../../frontend/dialects/open-inference/grpc-messages.ts'
+import {
+  inferRequest,
+  type ModelInferRequest,
+} from '../../../frontend/dialects/open-inference/grpc-messages.ts'
 import { withUndecodedContents } from '../../../frontend/dialects/open-inference/grpc.ts'
-import { inferRequest } from '../../../frontend/dialects/open-inference/grpc-request.ts'
 import { loadService } from '../../../frontend/edge/grpc/definitions.ts'
 import { parseMetricLine } from '../../../frontend/observe/metrics/metric-line.ts'
 import type { Target } from '../target.ts'
