@@ -37,9 +37,8 @@ export function nameProblem(what: string, text: string): string | undefined {
 
 /**
  * Damerau-Levenshtein distance: insertions, deletions, replacements and swaps of adjacent letters.
- * @param limit a distance that is at least this large may be answered as this
  */
-export function editDistance(a: string, b: string, limit = Infinity): number {
+export function editDistance(a: string, b: string): number {
   let beforePrevious: number[] = []
   let previous = Array.from({ length: b.length + 1 }, (_, column) => column)
   for (let row = 1; row <= a.length; row++) {
@@ -56,8 +55,6 @@ export function editDistance(a: string, b: string, limit = Infinity): number {
       }
       current.push(best)
     }
-    // A swap looks two rows back, so two rows have to be beyond the limit.
-    if (Math.min(...current) >= limit && Math.min(...previous) >= limit) return limit
     beforePrevious = previous
     previous = current
   }
@@ -77,7 +74,7 @@ export function closest(
   let least = most + 1
   for (const candidate of candidates) {
     if (Math.abs(candidate.length - text.length) >= least) continue
-    const distance = editDistance(text.toLowerCase(), candidate.toLowerCase(), least)
+    const distance = editDistance(text.toLowerCase(), candidate.toLowerCase())
     if (distance < least) {
       least = distance
       found = candidate

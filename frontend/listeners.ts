@@ -1,9 +1,7 @@
-import type { ShownSetting } from '../common/server-events.ts'
-import type { Authorizer } from './auth/authorizer.ts'
 import { sameAddress } from './config/build-settings.ts'
 import type { Settings } from './config/settings.ts'
 import type { ListenAddress } from './config/listen-address.ts'
-import type { GrpcDialect, GrpcListenerKind } from './dialects/grpc-dialect.ts'
+import type { GrpcListenerKind } from './dialects/grpc-dialect.ts'
 import { createGrpcServers } from './dialects/grpc-servers.ts'
 import type { GrpcServers } from './edge/grpc/server.ts'
 import {
@@ -12,44 +10,22 @@ import {
   createMetricsApp,
   createSharedApp,
 } from './dialects/rest-apps.ts'
-import type { RestDialect } from './dialects/rest-dialect.ts'
 import type { RestApp, RestDeps } from './edge/http/app.ts'
 import { servesManagement } from './edge/http/page-check.ts'
 import { Admission } from './edge/admission/admission.ts'
 import { listen, type Listener } from './edge/http/server.ts'
-import type { JobIndex } from './jobs/open-jobs.ts'
 import type { Logger } from './observe/logs/logger.ts'
-import type { RateLimiter } from './auth/rate-limiter.ts'
-import type { AccessLog } from './observe/logs/access-log.ts'
-import type { AuditLog } from './observe/logs/audit-log.ts'
-import type { Tracing } from './observe/traces/tracing.ts'
 import type { Metrics } from './observe/metrics/metrics.ts'
-import type { ModelOperations } from './models/operations.ts'
+import type { StartOptions } from './server-api.ts'
 import { grpcCredentials, restCredentials, type TlsCredentials } from './tls/credentials.ts'
-import type { EventOperations } from './watch/viewers.ts'
-import type { WorkflowOperations } from './workflows/operations.ts'
 
-export interface ListenerDeps {
+export interface ListenerDeps
+  extends
+    Omit<RestDeps, 'admission' | 'metrics' | 'settings' | 'log'>,
+    Pick<StartOptions, 'restDialects' | 'grpcDialects' | 'portFlag'> {
   settings: Settings
-  models: ModelOperations
-  workflows: WorkflowOperations
-  requests: Pick<JobIndex, 'cancel'>
-  events: EventOperations
-  configuration: () => readonly ShownSetting[]
-  authorizer: Authorizer
   metrics: Metrics
   log: Logger
-  accessLog?: AccessLog
-  audit?: AuditLog
-  limiter?: RateLimiter
-  /** Absent: tracing is off. */
-  tracing?: Tracing
-  /** What REST clients can speak; absent: every dialect of dialects/index.ts. */
-  restDialects?: readonly RestDialect[]
-  /** See StartOptions. */
-  portFlag?: string | undefined
-  /** What gRPC clients can speak; absent: every service of dialects/index.ts. */
-  grpcDialects?: readonly GrpcDialect[]
 }
 
 /** What the start says of each gRPC listener. */
@@ -95,35 +71,18 @@ export class Listeners {
   /** @throws ServeError CONFIG when an address cannot be used; call destroy() then */
   async open(): Promise<void> {
     const { settings, restDialects } = this.#deps
-    if (sameAddress(settings.inferenceAddress, settings.managementAddress)) {
-      await this.#openRest(
-        'Inference and Management',
-        'inference_address',
-        settings.inferenceAddress,
-        createSharedApp(this.#restDeps, restDialects),
-      )
-    } else {
-      await this.#openRest(
-        'Inference',
-        'inference_address',
-        settings.inferenceAddress,
-        createInferenceApp(this.#restDeps, restDialects),
-      )
-      await this.#openRest(
-        'Management',
-        'management_address',
-        settings.managementAddress,
-        createManagementApp(this.#restDeps, restDialects),
-      )
-    }
-    if (settings.enableMetricsApi) {
-      await this.#openRest(
-        'Metrics',
-        'metrics_address',
-        settings.metricsAddress,
-        createMetricsApp(this.#restDeps, restDialects),
-      )
-    }
+    const { inferenceAddress, managementAddress, metricsAddress } = settings
+    const plans: [name: string, key: string, address: ListenAddress, create: typeof createInferenceApp][] =
+      sameAddress(inferenceAddress, managementAddress)
+        ? [['Inference and Management', 'inference_address', inferenceAddress, createSharedApp]]
+        : [
+            ['Inference', 'inference_address', inferenceAddress, createInferenceApp],
+            ['Management', 'management_address', managementAddress, createManagementApp],
+          ]
+    if (settings.enableMetricsApi)
+      plans.push(['Metrics', 'metrics_address', metricsAddress, createMetricsApp])
+    for (const [name, key, address, create] of plans)
+      await this.#openRest(name, key, address, create(this.#restDeps, restDialects))
     const credentials = await grpcCredentials(settings, this.#warnOnce)
     const bound = await this.#grpc.listen(credentials)
     for (const [kind, address] of bound) {

@@ -12,7 +12,7 @@ export const REQUEST_OVERHEAD_BYTES = 512 * 1_024
 const PART_OVERHEAD_BYTES = 64
 
 /** Bytes from which on a batch takes no further request: what is beyond them makes the next batch. */
-const FULL_BATCH_BYTES = 2 ** 29
+export const FULL_BATCH_BYTES = 2 ** 29
 /** Bytes of a batch's frame. Twice as many, because its requests have more than their inputs and headers. */
 const BATCH_FRAME_BYTES = 2 * FULL_BATCH_BYTES
 
@@ -23,19 +23,6 @@ const BATCH_FRAME_BYTES = 2 * FULL_BATCH_BYTES
 export function batchFrameBytes(maxRequestSize: number, batchSize: number): number {
   const request = maxRequestSize + REQUEST_OVERHEAD_BYTES
   return Math.min(request * batchSize, Math.max(request, BATCH_FRAME_BYTES))
-}
-
-/** Counts the bytes of a batch. */
-export class BatchBytes {
-  #bytes = 0
-
-  /** Whether the batch has room for the request, which then counts. The first one always fits. */
-  take(request: Pick<JobRequest, 'parts' | 'headers'>): boolean {
-    const bytes = requestBytes(request)
-    if (this.#bytes > 0 && this.#bytes + bytes > FULL_BATCH_BYTES) return false
-    this.#bytes += bytes
-    return true
-  }
 }
 
 export function tooManyParts(): ServeError {
@@ -51,7 +38,8 @@ export function checkSize(request: Pick<JobRequest, 'parts' | 'headers'>, maxReq
   }
 }
 
-function requestBytes({ parts, headers }: Pick<JobRequest, 'parts' | 'headers'>): number {
+/** Upper bound of the bytes that a request takes in a frame. */
+export function requestBytes({ parts, headers }: Pick<JobRequest, 'parts' | 'headers'>): number {
   let bytes = headers.length
   for (const { name, contentType, data } of parts) {
     bytes += data.byteLength + textBytes(name) + PART_OVERHEAD_BYTES

@@ -2,7 +2,7 @@ import type { ServeError } from '../../common/errors.ts'
 import type { Job } from './job.ts'
 import type { ReplyHead } from './reply-sink.ts'
 import { startTimer } from '../../common/timer.ts'
-import { BatchBytes } from './job-request.ts'
+import { FULL_BATCH_BYTES, requestBytes } from './job-request.ts'
 
 /** Why a job with running work was given up. */
 export type AbandonReason = 'client left' | 'deadline' | 'timeout' | 'shutdown' | 'failed' | 'operator'
@@ -125,8 +125,8 @@ export class BatchPolicy {
   }
 
   /**
-   * Called while a worker has a free slot. Returns the next batch; empty if none is ready. The jobs still
-   * wait where they did.
+   * The next batch, which still waits where it did; empty if none is ready. Called while a worker has a free
+   * slot.
    * @param waiting oldest first
    * @param count how many wait
    * @param most how many could wait, if fewer than a batch holds
@@ -135,11 +135,13 @@ export class BatchPolicy {
     const { batchSize } = this.#rule
     const isFull = count >= Math.min(batchSize, most)
     const batch: Job[] = []
-    const bytes = new BatchBytes()
+    let bytes = 0
     for (const job of waiting) {
       const alone = goesAlone(job)
-      if (batch.length === 0 && !isFull && !alone && !this.#hasWaited(job)) break
-      if ((alone && batch.length > 0) || !bytes.take(job.request)) break
+      const isFirst = batch.length === 0
+      if (isFirst && !isFull && !alone && !this.#hasWaited(job)) break
+      bytes += batchSize === 1 ? 0 : requestBytes(job.request)
+      if (!isFirst && (alone || bytes > FULL_BATCH_BYTES)) break
       if (batch.push(job) === batchSize || alone) break
     }
     if (batch.length > 0) this.#fillingSince = undefined

@@ -47,48 +47,6 @@ function rounded(ms: number): number {
   return Math.round(ms * 1000) / 1000
 }
 
-/**
- * The open requests of one view as JSON. Each is written once, however many of them each viewer wants:
- * thousands of requests, in as many lengths as there are viewers, would take the server's thread for long.
- */
-export class RequestsJson {
-  readonly #jobs: readonly Job[]
-  readonly #now: number
-  /** Items with commas between them. */
-  #bytes = Buffer.alloc(0)
-  /** Where each item ends. */
-  readonly #ends: number[] = []
-
-  /** `now`: a performance.now(). */
-  constructor(jobs: readonly Job[], now: number) {
-    this.#jobs = jobs
-    this.#now = now
-  }
-
-  get total(): number {
-    return this.#jobs.length
-  }
-
-  /** The first items of the list, without its brackets. */
-  first(limit: number): Buffer {
-    const count = Math.min(limit, this.#jobs.length)
-    if (count > this.#ends.length) this.#write(count)
-    return this.#bytes.subarray(0, count === 0 ? 0 : this.#ends[count - 1])
-  }
-
-  #write(count: number): void {
-    const pieces = [this.#bytes]
-    let end = this.#bytes.length
-    for (const job of this.#jobs.slice(this.#ends.length, count)) {
-      const json = JSON.stringify(openRequest(job, this.#now))
-      const piece = Buffer.from(end === 0 ? json : `,${json}`)
-      pieces.push(piece)
-      this.#ends.push((end += piece.length))
-    }
-    this.#bytes = Buffer.concat(pieces)
-  }
-}
-
 /** What is watched. Nothing of it is called while nobody watches. */
 export interface WatchedServer {
   /** The server itself, without its requests. */
@@ -118,7 +76,8 @@ export class Moment {
   readonly #now = performance.now()
   readonly #at = new Date().toISOString()
   #overview: Buffer | undefined
-  #requests: RequestsJson | undefined
+  /** The oldest requests as JSON. */
+  readonly #described: string[] = []
   #jobs: Job[] | undefined
 
   constructor(watched: WatchedServer) {
@@ -129,12 +88,15 @@ export class Moment {
     return (this.#overview ??= this.#makeOverview())
   }
 
-  /** `limit`: how many requests at most. */
+  /** `limit`: how many requests at most. Each is described once, however many of them each viewer wants. */
   requests(limit: number): Buffer {
-    const json = (this.#requests ??= new RequestsJson(this.#openJobs(), this.#now))
-    const event: RequestsEvent = { at: this.#at, total: json.total, requests: [] }
-    const [head, tail] = frameText('requests', event).split(NO_REQUESTS) as [string, string]
-    return Buffer.concat([Buffer.from(`${head}"requests":[`), json.first(limit), Buffer.from(`]${tail}`)])
+    const jobs = this.#openJobs()
+    const count = Math.min(limit, jobs.length)
+    for (const job of jobs.slice(this.#described.length, count))
+      this.#described.push(JSON.stringify(openRequest(job, this.#now)))
+    const event: RequestsEvent = { at: this.#at, total: jobs.length, requests: [] }
+    const items = this.#described.slice(0, count).join(',')
+    return Buffer.from(frameText('requests', event).replace(NO_REQUESTS, () => `"requests":[${items}]`))
   }
 
   /** Lines after the first `count`; undefined: there are none. */

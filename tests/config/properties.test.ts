@@ -37,7 +37,5 @@ test('the edit distance counts insertions, deletions, replacements and swaps', (
 test('two slips at most count as the same word, and none in a short word', () => {
   expect(closest('max_reqest_siz', ['max_request_size', 'max_response_size'])).toBe('max_request_size')
   expect(closest('max_rqst_siz', ['max_request_size'])).toBeUndefined()
-  expect(editDistance('abcdefgh', 'badcfehg', 3)).toBe(3)
-  expect(editDistance('abcdefgh', 'bacdefhg', 3)).toBe(2)
   expect(closest('abc', ['abd'])).toBeUndefined()
 })
