@@ -9,7 +9,7 @@ import type { GrpcDialect } from './dialects/grpc-dialect.ts'
 import type { ModelDescription } from './models/operations.ts'
 import type { FailedModel, ReplaceableModels } from './models/repository.ts'
 import type { Logs } from './observe/logs/log-files.ts'
-import type { LogTail } from './observe/logs/log-tail.ts'
+import type { LogTail } from './observe/logs/logger.ts'
 
 /** Starts a server; implemented by `startServer` in server.ts. */
 export type StartServer = (settings: Settings, options: StartOptions) => Promise<RunningServer>

@@ -15,7 +15,7 @@ export async function serveOnConsole(
   loadServer: () => Promise<StartServer>,
   background?: BackgroundConsole,
 ): Promise<number> {
-  const stdout = new ConsoleWriter(1, { untilStarted: background === 'until started' })
+  const stdout = new ConsoleWriter(1, background === 'until started')
   const stderr = new ConsoleWriter(2)
   const lines: Output = {
     out: (line) => stdout.write(printed(line)),

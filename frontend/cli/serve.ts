@@ -8,11 +8,12 @@ import type { Settings } from '../config/settings.ts'
 import { createLogger, type ServerLog } from '../observe/logs/logger.ts'
 import type { ConsoleWriter } from '../observe/logs/console-writer.ts'
 import {
-  ConsoleLogs,
   endLogFiles,
   openLogFiles,
   reopenLogFiles,
+  withConsole,
   type LogFiles,
+  type Logs,
 } from '../observe/logs/log-files.ts'
 import type { RunningServer, StartServer } from '../server-api.ts'
 import { describeFailure, failureDetail, machineHint } from './describe-failure.ts'
@@ -97,7 +98,7 @@ class ServingProcess {
   readonly #console: ConsoleWriter
   readonly #log: ServerLog
   #logFiles: LogFiles = {}
-  #consoleLogs: ConsoleLogs | undefined
+  #logs: Logs = {}
   #server: RunningServer | undefined
   #entry: ServerEntry | undefined
 
@@ -144,7 +145,7 @@ class ServingProcess {
       this.#server = await startServer(settings, {
         log: this.#log.log,
         configuration: () => shownSettings(loaded),
-        logFiles: this.#consoleLogs?.logs,
+        logFiles: this.#logs,
         console: this.#console,
         logTail: this.#log.tail,
         signal: stop.signal,
@@ -175,7 +176,6 @@ class ServingProcess {
       process.off('uncaughtException', this.#onCrash)
       stop.unwatch()
       unwatch()
-      this.#consoleLogs?.flush()
       this.#log.end()
       await endLogFiles(this.#logFiles)
     }
@@ -194,7 +194,7 @@ class ServingProcess {
   #openLogFiles(): void {
     this.#logFiles = openLogFiles(this.#serving.loaded.settings, (message) => this.#log.log.warn(message))
     this.#log.addFiles(this.#logFiles)
-    this.#consoleLogs = new ConsoleLogs(this.#logFiles, this.#serving.loaded.settings, this.#console)
+    this.#logs = withConsole(this.#logFiles, this.#serving.loaded.settings, this.#console)
     this.#console.warn = (message) => this.#log.log.warn(message)
   }
 
@@ -232,7 +232,6 @@ class ServingProcess {
   #endNow(status: number): void {
     void this.#server?.kill()
     this.#entry?.remove()
-    this.#consoleLogs?.flush()
     process.exit(status)
   }
 }

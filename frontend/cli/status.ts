@@ -1,4 +1,4 @@
-import { plainJson } from '../observe/logs/json-line.ts'
+import { plainJson } from '../observe/logs/log-line.ts'
 import type { ServedModel } from '../server-api.ts'
 import type { Output } from './output.ts'
 import { tempDirOf } from './pid-file.ts'

@@ -21,10 +21,9 @@ import {
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { expect, jest, test } from '@jest/globals'
-import { dayName } from '../../frontend/observe/logs/clock.ts'
 import { endLogFiles, openLogFiles } from '../../frontend/observe/logs/log-files.ts'
 import { LogFile, type LogFileOptions } from '../../frontend/observe/logs/log-file.ts'
-import { KEPT_FILES } from '../../frontend/observe/logs/roll.ts'
+import { dayName, KEPT_FILES } from '../../frontend/observe/logs/roll.ts'
 import { tempDir } from '../support/temp.ts'
 import { execFileSync } from '../support/tools.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { logEntry } from '../../frontend/observe/logs/log-line.ts'
-import { LogTail } from '../../frontend/observe/logs/log-tail.ts'
+import { LogTail } from '../../frontend/observe/logs/logger.ts'
 
 const json = (more: object): string => JSON.stringify({ level: 30, time: 0, msg: 'x', ...more })
 

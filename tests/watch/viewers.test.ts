@@ -3,7 +3,7 @@ import type { EventTopic, ModelOverview, ServerEvents } from '../../common/serve
 import { ANYBODY, type Principal } from '../../frontend/auth/principal.ts'
 import { Job } from '../../frontend/jobs/job.ts'
 import type { ReplySink } from '../../frontend/jobs/reply-sink.ts'
-import { LogTail } from '../../frontend/observe/logs/log-tail.ts'
+import { LogTail } from '../../frontend/observe/logs/logger.ts'
 import { type EventOutlet, MAX_VIEWERS, Viewers } from '../../frontend/watch/viewers.ts'
 import { nothingToWatch } from '../support/nothing-to-watch.ts'
 

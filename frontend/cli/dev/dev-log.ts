@@ -1,6 +1,6 @@
 import { escapeControls } from '../../../common/texts.ts'
 import { MODEL_LOGGER } from '../../observe/logs/logger.ts'
-import type { LineWriter } from '../../observe/logs/log-file.ts'
+import type { LineWriter } from '../../observe/logs/appender.ts'
 import type { Output } from '../output.ts'
 
 interface LogRecord {

@@ -1,7 +1,7 @@
 import type { ServeError } from '../../../common/errors.ts'
 import { redactSecrets, redactUrl } from '../../../common/texts.ts'
-import { jsonLine } from './json-line.ts'
-import type { LineWriter } from './log-file.ts'
+import { jsonLine } from './log-line.ts'
+import type { LineWriter } from './appender.ts'
 import { SampledLines } from './sampled-lines.ts'
 
 /** Who did it. */

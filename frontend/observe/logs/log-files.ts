@@ -2,7 +2,8 @@ import { join } from 'node:path'
 import type { LogFileName, Settings } from '../../config/settings.ts'
 import { droppedAuditLine } from './audit-log.ts'
 import type { ConsoleWriter } from './console-writer.ts'
-import { LogFile, type LineWriter } from './log-file.ts'
+import type { LineWriter } from './appender.ts'
+import { LogFile } from './log-file.ts'
 
 /** The open log files, by name. */
 export type LogFiles = Partial<Record<LogFileName, LogFile>>
@@ -17,55 +18,28 @@ const OTHERS = {
   model_metrics: 'MODEL_METRICS',
   audit_log: 'AUDIT_LOG',
 } as const
-/** Milliseconds between two writes of these logs to the console. */
-const PAUSE_MS = 50
-
 /** The logs of which some also go to the console. The caller ends the files and the console. */
-export class ConsoleLogs {
-  readonly logs: Logs
-  readonly #console: ConsoleWriter
-  #text = ''
-  #lines = 0
-  #timer: NodeJS.Timeout | undefined
-
-  constructor(
-    files: LogFiles,
-    { logConsole, logFormat }: Pick<Settings, 'logConsole' | 'logFormat'>,
-    console: ConsoleWriter,
-  ) {
-    this.#console = console
-    const logs: Logs = { ...files }
-    for (const [name, logger] of Object.entries(OTHERS) as [keyof typeof OTHERS, string][]) {
-      if (!logConsole.includes(name) || console.untilStarted) continue
-      const file = files[name]
-      const shaped = logFormat === 'text' ? textLine : jsonLine
-      logs[name] = {
-        get lost() {
-          return file?.lost ?? 0
-        },
-        write: (line) => {
-          file?.write(line)
-          this.#add(name === 'audit_log' ? line : shaped(line, logger))
-        },
-      }
+export function withConsole(
+  files: LogFiles,
+  { logConsole, logFormat }: Pick<Settings, 'logConsole' | 'logFormat'>,
+  console: ConsoleWriter,
+): Logs {
+  const logs: Logs = { ...files }
+  const shaped = logFormat === 'text' ? textLine : jsonLine
+  for (const [name, logger] of Object.entries(OTHERS) as [keyof typeof OTHERS, string][]) {
+    if (!logConsole.includes(name) || console.untilStarted) continue
+    const file = files[name]
+    logs[name] = {
+      get lost() {
+        return file?.lost ?? 0
+      },
+      write: (line) => {
+        file?.write(line)
+        console.write(name === 'audit_log' ? line : shaped(line, logger))
+      },
     }
-    this.logs = logs
   }
-
-  /** Hands what waits to the console. */
-  readonly flush = (): void => {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    if (this.#text !== '') this.#console.write(this.#text, this.#lines)
-    this.#text = ''
-    this.#lines = 0
-  }
-
-  #add(line: string): void {
-    this.#text += line
-    this.#lines += 1
-    this.#timer ??= setTimeout(this.flush, PAUSE_MS)
-  }
+  return logs
 }
 
 /** `<time> - <message>` of a file, as TorchServe's console has it. */

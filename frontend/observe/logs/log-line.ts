@@ -1,5 +1,4 @@
 import type { LogEntry } from '../../../common/server-events.ts'
-import { localTime } from './clock.ts'
 import { escapeControls, escapeLines } from '../../../common/texts.ts'
 
 interface LogRecord {
@@ -74,4 +73,37 @@ function detailText(detail: string | undefined): string {
   if (detail === undefined || detail === '') return ''
   const lines = detail.split('\n').map((line) => (line.startsWith(' ') ? line : `  ${line}`))
   return `\n${escapeLines(lines.join('\n'))}`
+}
+
+/** ISO 8601 in local time, with log4j's comma. */
+export function localTime(time: number): string {
+  const offset = new Date(time).getTimezoneOffset() * 60_000
+  return new Date(time - offset).toISOString().slice(0, -1).replace('.', ',')
+}
+
+/** A line of the server's log, with its line end. */
+export function droppedLine(count: number, why: string): string {
+  return `${localTime(Date.now())} [WARN ] main torchserve - ${count} lines dropped: ${why}\n`
+}
+
+/** Longest text of a JSON line, in characters; the rest of it is cut off. */
+const MAX_TEXT = 2_000
+
+/** One line of JSON lines, with its line end. */
+export function jsonLine(value: object): string {
+  const json = JSON.stringify(value, (_key, each: unknown) =>
+    typeof each === 'string' && each.length > MAX_TEXT ? `${each.slice(0, MAX_TEXT)}...` : each,
+  )
+  return `${plainJson(json)}\n`
+}
+
+/**
+ * JSON escapes only what is below a blank; everything else that ends a line somewhere or moves a terminal's
+ * cursor is escaped too.
+ */
+export function plainJson(json: string): string {
+  return json.replace(
+    /[\u007f-\u009f\u2028\u2029]/g,
+    (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 }

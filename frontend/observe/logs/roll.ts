@@ -11,7 +11,6 @@ import { rename, rm, stat, utimes } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { dayName } from './clock.ts'
 
 /** Number of rolled files to keep per log. */
 export const KEPT_FILES = 30
@@ -73,4 +72,17 @@ function aside(path: string): string[] {
   return readdirSync(folder)
     .filter((name) => pattern.test(name))
     .map((name) => join(folder, name))
+}
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+
+/** The local day in TorchServe's names of rolled files: `21-Nov`. */
+export function dayName(time: number): string {
+  const date = new Date(time)
+  return `${String(date.getDate()).padStart(2, '0')}-${MONTHS[date.getMonth()]!}`
+}
+
+/** End of the local day of `time`, in milliseconds since the epoch. */
+export function endOfDay(time: number): number {
+  return new Date(time).setHours(24, 0, 0, 0)
 }

@@ -1,5 +1,5 @@
 import type { MetricSpec, WantedMetrics } from '../../../protocol/messages.ts'
-import type { LineWriter } from '../logs/log-file.ts'
+import type { LineWriter } from '../logs/appender.ts'
 import { HandlerMetrics, ServerMetrics } from './declared-metrics.ts'
 import type { MetricsConfig } from './metrics-config.ts'
 import { ModelMetrics } from './model-metrics.ts'
