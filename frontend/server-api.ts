@@ -51,8 +51,6 @@ export interface RunningServer {
   readonly warnings: readonly string[]
   /** Number of requests that have not ended, in models and workflows. */
   readonly openRequests: number
-  /** The open requests at this moment, in no order. */
-  readonly requests: () => OpenRequest[]
   /** What it serves at this moment. */
   readonly status: () => Promise<ServerStatus>
   /** The models, for a command that serves in its own process. */

@@ -4,7 +4,7 @@ import { claimFolder, sweepFolders } from '../model-archiver/owner-file.ts'
 import { sweepWorkspaces } from '../model-archiver/workspace.ts'
 import { keepTicksFast, within } from '../common/timer.ts'
 import { ServeError } from '../common/errors.ts'
-import type { OpenRequest, ServerOverview } from '../common/server-events.ts'
+import type { ServerOverview } from '../common/server-events.ts'
 import type { LogLevel } from '../protocol/messages.ts'
 import { createAuthorizer } from './auth/create-authorizer.ts'
 import { limiterOf } from './auth/rate-limiter.ts'
@@ -205,11 +205,6 @@ class Server implements RunningServer {
 
   get openRequests(): number {
     return this.#jobs.size
-  }
-
-  readonly requests = (): OpenRequest[] => {
-    const now = performance.now()
-    return [...this.#jobs].map((job) => openRequest(job, now))
   }
 
   readonly status = async (): Promise<ServerStatus> => {

@@ -1,6 +1,5 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import { Session } from '../../frontend/cli/dev/session.ts'
 import type { Model } from '../../frontend/models/model.ts'
@@ -15,7 +14,7 @@ function fakeServer(onLoad: (folder: string) => string[]): RunningServer {
   }
   const none = (): Promise<void> => Promise.resolve()
   const models = { replace, retire: none }
-  return { listening: [], requests: () => [], models } as unknown as RunningServer
+  return { listening: [], models } as unknown as RunningServer
 }
 
 test('what a model imports is watched also if it has loaded before all folders were looked at', async () => {
@@ -45,41 +44,4 @@ test('what a model imports is watched also if it has loaded before all folders w
   stop.abort()
   await run
   expect(loads).toEqual([first, last, first])
-})
-
-/** Folders that this process watches, as Linux tells them (man 5 proc, "inotify"). */
-function watched(): number {
-  const infos = readdirSync('/proc/self/fdinfo').map((fd) => {
-    try {
-      return readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8')
-    } catch {
-      return '' // it has been closed
-    }
-  })
-  return infos.join('').split('inotify wd:').length - 1
-}
-
-test('of a folder that is no model any more, what is below it is not watched', async () => {
-  const root = tempDir()
-  const model = join(root, 'words')
-  mkdirSync(join(model, 'data', 'more'), { recursive: true })
-  writeFileSync(join(model, 'handler.mjs'), '')
-  const before = watched()
-  const stop = new AbortController()
-  let run = Promise.resolve()
-  await new Promise<void>((resolve) => {
-    const out = (line: string): void => (line.startsWith('Watching') ? resolve() : undefined)
-    run = new Session(
-      root,
-      fakeServer(() => []),
-      { out, err: out },
-    ).run(stop.signal)
-  })
-  expect(watched() - before).toBe(4)
-  rmSync(join(model, 'handler.mjs'))
-  // The folder of models, and the one that may become a model again.
-  while (watched() - before !== 2) await sleep(10)
-  stop.abort()
-  await run
-  expect(watched()).toBe(before)
 })

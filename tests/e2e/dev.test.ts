@@ -225,28 +225,6 @@ describe('what takes long is told of', () => {
     await server.said('initialize; the old code serves meanwhile')
   })
 
-  test('a request whose handler waits, and one whose handler computes', async () => {
-    const streamOf = (forever: string): string =>
-      `export async function* handle() { yield ['first']; ${forever} }`
-    save(streamOf('await new Promise(() => undefined)'))
-    mkdirSync(join(root, 'handlers', 'loops'))
-    writeFileSync(join(root, 'handlers', 'loops', 'handler.ts'), streamOf('for (;;);'))
-    const server = await dev()
-    await begin(server).gotChunks(1)
-    await begin(server, 'loops').gotChunks(1)
-    await server.said('its worker waits (an await of what does not come?)')
-    await server.said('its worker computes (a loop without an end?)')
-    const lines = server.lines.filter((line) => line.includes('no further response'))
-    const line = (model: string, why: string): RegExp =>
-      new RegExp(
-        `^${model}: request [\\da-f-]{36} has received no further response for 5 s; its worker ${why} `,
-      )
-    expect(lines.sort()).toEqual([
-      expect.stringMatching(line('loops', 'computes')),
-      expect.stringMatching(line('words', 'waits')),
-    ])
-  })
-
   test('a worker that died, and that it is back', async () => {
     save('export const handle = (requests) => (requests[0].body === "go" ? process.exit(3) : ["hello"])')
     const server = await dev()

@@ -12,8 +12,6 @@ export type FileStamps = ReadonlyMap<string, string>
 
 export interface ReadFolder {
   readonly stamps: FileStamps
-  /** It and all of its folders, absolute. */
-  readonly folders: readonly string[]
   /** The first folder of which something was left out, because there is more than the limits; absolute. */
   readonly unread: string | undefined
 }
@@ -57,7 +55,7 @@ export async function readFolder(folder: string, limits: WatchLimits = WATCH_LIM
     const isCut = listed.length === limits.filesInFolder * LISTED
     if (isCut || looked.length < files.length || entered.length < below.length) unread ??= at
   }
-  return { stamps, folders, unread }
+  return { stamps, unread }
 }
 
 /** Entries that are listed for each file that may be looked at: among them the code is found. */

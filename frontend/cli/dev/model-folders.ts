@@ -15,16 +15,12 @@ export function isSkipped(name: string): boolean {
  * folder does not exist, or has no model.
  */
 export async function findModelFolders(folder: string): Promise<string[]> {
-  return (await possibleModelFolders(folder)).filter(isModelFolder)
-}
-
-/** The folder itself if it is a model, else its folders, each of which may become one; absolute, sorted. */
-export async function possibleModelFolders(folder: string): Promise<string[]> {
   if (isModelFolder(folder)) return [folder]
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
   return entries
     .filter((entry) => entry.isDirectory() && !isSkipped(entry.name))
     .map(({ name }) => join(folder, name))
+    .filter(isModelFolder)
     .sort()
 }
 

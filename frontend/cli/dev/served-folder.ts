@@ -1,4 +1,4 @@
-import { basename, dirname, relative } from 'node:path'
+import { basename, relative } from 'node:path'
 import { isScript } from '../../../model-archiver/handler-entry.ts'
 import { defaultModelName } from '../../../model-archiver/model-names.ts'
 import { ServeError } from '../../../common/errors.ts'
@@ -12,14 +12,15 @@ import { addStamp, changedFiles, readFolder, WATCH_LIMITS, type FileStamps } fro
 /** Seconds of a load after which its author hears that it goes on. */
 const STILL_LOADING_S = [5, 30]
 
+/** Milliseconds after which a file that is still being written is loaded. */
+const UNSETTLED_MS = 1000
+
 /** What a folder needs of its session. */
 export interface FolderHost {
   readonly models: ReplaceableModels
   readonly output: Output
   /** Loaded for the first time. */
   firstLoaded(model: Model): Promise<void>
-  /** Other folders may have to be watched. */
-  sourcesChanged(): void
 }
 
 /** The model of one folder: compares its files, loads it again when they have changed. */
@@ -30,6 +31,10 @@ export class ServedFolder {
   #model: Model | undefined
   /** What the last look at the folder itself found. */
   #read: FileStamps = new Map()
+  /** What the last look found: editors save in several steps, so a change counts when it is seen twice. */
+  #seen: FileStamps = new Map()
+  #unsettledSince: number | undefined
+  #isMissing = false
   #toldUnread = false
   /** Files of the handler that looks at the folder do not find. */
   #outside: readonly string[] = []
@@ -51,19 +56,17 @@ export class ServedFolder {
   /**
    * Reads the folder; the first time, and when a file has changed, loads the model. What is still loading is
    * out of date then, and called off.
-   * @param watch is told which folders count; true: some are new, so the files are read again
    */
-  async look(watch: (folders: readonly string[]) => boolean): Promise<void> {
-    let read
-    do {
-      read = await readFolder(this.#folder)
-    } while (watch([...read.folders, ...this.#outside.map((path) => dirname(path))]))
+  async look(): Promise<void> {
+    this.#isMissing = false
+    const read = await readFolder(this.#folder)
     this.#tellUnread(read.unread)
     this.#read = read.stamps
     const stamps = new Map(read.stamps)
     for (const path of this.#outside) await addStamp(stamps, path)
     const before = this.#stamps
     const changed = changedFiles(before ?? new Map(), stamps).filter((path) => this.#counts(path))
+    if (before !== undefined && !this.#isSettled(stamps)) return
     this.#stamps = stamps
     if (before !== undefined && changed.length === 0) return
     if (before !== undefined) this.#say(`${this.#told(changed)} changed`)
@@ -71,6 +74,13 @@ export class ServedFolder {
     this.#calledOff = new AbortController()
     const { signal } = this.#calledOff
     this.#last = this.#last.then(() => (signal.aborted ? undefined : this.#load(signal)))
+  }
+
+  /** A look did not find it. @returns whether the one before did not either */
+  isMissingAgain(): boolean {
+    const wasMissing = this.#isMissing
+    this.#isMissing = true
+    return wasMissing
   }
 
   /** The folder is gone. */
@@ -149,9 +159,17 @@ export class ServedFolder {
     const stamps = new Map(this.#stamps)
     for (const path of outside) if (!stamps.has(path)) await addStamp(stamps, path)
     this.#stamps = stamps
-    const isOther = outside.join('\n') !== this.#outside.join('\n')
     this.#outside = outside
-    if (isOther) this.#host.sourcesChanged()
+  }
+
+  #isSettled(stamps: FileStamps): boolean {
+    const isSame = changedFiles(this.#seen, stamps).length === 0
+    this.#seen = stamps
+    const now = performance.now()
+    if (!isSame) this.#unsettledSince ??= now
+    const isSettled = isSame || now - this.#unsettledSince! > UNSETTLED_MS
+    if (isSettled) this.#unsettledSince = undefined
+    return isSettled
   }
 
   /** A test beside the handler is none of its files. */

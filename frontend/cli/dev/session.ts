@@ -1,14 +1,17 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunningServer } from '../../server-api.ts'
 import type { Model } from '../../models/model.ts'
 import type { ReplaceableModels } from '../../models/repository.ts'
 import type { Output } from '../output.ts'
 import { aborted } from '../stop-signals.ts'
 import { modelCurlLines } from '../model-curl-lines.ts'
-import { WATCH_LIMITS } from './file-stamps.ts'
-import { FolderWatch } from './folder-watch.ts'
-import { isModelFolder, possibleModelFolders } from './model-folders.ts'
-import { SlowRequests } from './slow-requests.ts'
+import { findModelFolders } from './model-folders.ts'
 import { ServedFolder, type FolderHost } from './served-folder.ts'
+
+/** Milliseconds between two looks at the files. */
+const LOOK_MS = 100
+/** The pause after a look is at least so many times as long as the look. */
+const PAUSE_FACTOR = 10
 
 /** Keeps the models of a server like the folders that are watched. */
 export class Session implements FolderHost {
@@ -16,11 +19,6 @@ export class Session implements FolderHost {
   readonly #server: RunningServer
   readonly #folder: string
   readonly #served = new Map<string, ServedFolder>()
-  readonly #watch = new FolderWatch(() => this.sourcesChanged())
-  /** By the folder of the model; undefined: the folder of models, and its folders that may become some. */
-  readonly #watched = new Map<string | undefined, readonly string[]>()
-  #looking: Promise<void> | undefined
-  #again = false
 
   constructor(folder: string, server: RunningServer, output: Output) {
     this.#folder = folder
@@ -32,33 +30,24 @@ export class Session implements FolderHost {
     return this.#server.models
   }
 
-  /** Serves until the signal is aborted. @throws errors of the first look at the folders */
+  /** Serves until the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
-    const slow = new SlowRequests(this.#server, this.output)
     try {
-      this.#looking = this.#look()
-      await this.#looking
-      this.#looking = undefined
-      if (this.#again) this.sourcesChanged()
+      await this.#look()
+      const looking = this.#lookUntil(signal)
       await Promise.race([Promise.all([...this.#served.values()].map(({ idle }) => idle)), aborted(signal)])
-      if (signal.aborted) return
-      for (const { name, address } of this.#server.listening) this.output.out(`${name} listens on ${address}`)
-      const { consoleUrl } = this.#server
-      if (consoleUrl !== undefined) this.output.out(`The console is at ${consoleUrl}`)
-      this.output.out(`Watching ${this.#folder}; each save is loaded, Ctrl-C ends`)
-      await aborted(signal)
+      if (!signal.aborted) this.#announce()
+      await looking
     } finally {
-      slow.close()
-      this.#watch.close()
       for (const served of this.#served.values()) served.callOff()
     }
   }
 
-  sourcesChanged(): void {
-    this.#again = true
-    this.#looking ??= this.#lookAgain().finally(() => {
-      this.#looking = undefined
-    })
+  #announce(): void {
+    for (const { name, address } of this.#server.listening) this.output.out(`${name} listens on ${address}`)
+    const { consoleUrl } = this.#server
+    if (consoleUrl !== undefined) this.output.out(`The console is at ${consoleUrl}`)
+    this.output.out(`Watching ${this.#folder}; each save is loaded, Ctrl-C ends`)
   }
 
   async firstLoaded(model: Model): Promise<void> {
@@ -68,40 +57,27 @@ export class Session implements FolderHost {
     this.output.out(`  ${lines.at(-1)!.line}`)
   }
 
-  async #lookAgain(): Promise<void> {
-    while (this.#again) {
-      this.#again = false
-      await this.#look().catch((error: unknown) => {
-        this.output.err(`The folder cannot be watched: ${(error as Error).message}`)
-      })
+  /** Compares the files again and again: folders that a container mounts may have no events. */
+  async #lookUntil(signal: AbortSignal): Promise<void> {
+    for (let pause = LOOK_MS; !signal.aborted;) {
+      await Promise.race([sleep(pause, undefined, { ref: false }), aborted(signal)])
+      const began = performance.now()
+      if (!signal.aborted) await this.#look()
+      pause = Math.max(LOOK_MS, (performance.now() - began) * PAUSE_FACTOR)
     }
   }
 
   async #look(): Promise<void> {
-    const possible = await possibleModelFolders(this.#folder)
-    this.#watched.set(undefined, [this.#folder, ...possible.slice(0, WATCH_LIMITS.folders)])
-    this.#updateWatch()
-    // Those that become models from now on are heard of.
-    const folders = possible.filter(isModelFolder)
+    const folders = await findModelFolders(this.#folder)
     for (const [folder, served] of this.#served) {
-      if (folders.includes(folder)) continue
+      if (folders.includes(folder) || !served.isMissingAgain()) continue
       this.#served.delete(folder)
-      this.#watched.delete(folder)
       void served.remove().catch((error: unknown) => this.output.err((error as Error).message))
     }
     for (const folder of folders) {
       const served = this.#served.get(folder) ?? new ServedFolder(folder, this)
       this.#served.set(folder, served)
-      await served.look((watched) => {
-        this.#watched.set(folder, watched)
-        return this.#updateWatch()
-      })
+      await served.look()
     }
-    this.#updateWatch()
-  }
-
-  /** @returns whether something may have happened where nobody watched */
-  #updateWatch(): boolean {
-    return this.#watch.update(new Set([...this.#watched.values()].flat()))
   }
 }
