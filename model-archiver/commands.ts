@@ -3,7 +3,7 @@ import { escapeControls } from '../common/texts.ts'
 import { splitList } from '../common/names.ts'
 import { type PackResult, packModel } from './pack.ts'
 import { ownVersion } from './package-root.ts'
-import { RUNTIMES, type Runtime } from './runtime.ts'
+import { RUNTIMES, type Runtime } from './handler-entry.ts'
 import { ARCHIVE_FORMATS, type ArchiveFormat } from './write-archive.ts'
 import { packWorkflow, type WorkflowArchiveOptions } from './pack-workflow.ts'
 

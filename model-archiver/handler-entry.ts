@@ -2,6 +2,7 @@ import { existsSync, statSync, readdirSync } from 'node:fs'
 import { join, sep, relative } from 'node:path'
 import { readdir } from 'node:fs/promises'
 import { GGUF_HANDLER } from './builtin-handlers.ts'
+import { ServeError } from '../common/errors.ts'
 
 /** A handler in a manifest or on the command line: `file[.ext][:export]`. */
 export interface HandlerEntry {
@@ -75,4 +76,15 @@ export function conventionalHandler(modelDir: string): string | undefined {
 export function fileBelow(modelDir: string, end: string): string | undefined {
   const paths = readdirSync(modelDir, { recursive: true, encoding: 'utf8' })
   return paths.find((path) => `${sep}${path}`.endsWith(`${sep}${end}`))
+}
+
+/** `node` is ours; the others mean TorchServe's Python or C++ worker. */
+export const RUNTIMES = ['node', 'python', 'python3', 'LSP'] as const
+export type Runtime = (typeof RUNTIMES)[number]
+
+/** @throws ServeError INVALID_ARGUMENT with TorchServe's message */
+export function checkRuntime(text: string): Runtime {
+  const runtime = RUNTIMES.find((known) => known === text)
+  if (runtime === undefined) throw new ServeError('INVALID_ARGUMENT', `Invalid RuntimeType value: ${text}`)
+  return runtime
 }

@@ -27,5 +27,5 @@ export function generateModelArchive(config: ModelArchiverConfig): Promise<strin
   return createArchive(config)
 }
 
-export type { Runtime } from './runtime.ts'
+export type { Runtime } from './handler-entry.ts'
 export type { ArchiveFormat } from './write-archive.ts'

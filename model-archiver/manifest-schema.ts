@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { ServeError } from '../common/errors.ts'
 import { isName, nameProblem } from '../common/names.ts'
-import { RUNTIMES } from './runtime.ts'
+import { RUNTIMES } from './handler-entry.ts'
 
 const modelSchema = z.looseObject(
   {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join, resolve, basename, dirname, extname } from 'node:path'
 import { makeFolder } from '../common/files.ts'
 import { nameProblem } from '../common/names.ts'
 import { createdOn, ownVersion } from './package-root.ts'
@@ -9,9 +9,16 @@ import { ArchiveContents, mistake } from './contents.ts'
 import { MANIFEST_PATH } from './manifest.ts'
 import type { Manifest } from './manifest-schema.ts'
 import { MODEL_NAME } from './model-names.ts'
-import { handlerRuntime, packHandler } from './pack-handler.ts'
-import { RUNTIMES, type Runtime } from './runtime.ts'
+import {
+  RUNTIMES,
+  type Runtime,
+  findScript,
+  formatHandlerEntry,
+  isScript,
+  parseHandlerEntry,
+} from './handler-entry.ts'
 import { ARCHIVE_ENDINGS, ARCHIVE_FORMATS, type ArchiveFormat, writeArchive } from './write-archive.ts'
+import { bundleHandler, type BundleResult } from './bundle.ts'
 
 /** Options of torch-model-archiver. Paths may be relative to the working directory. */
 export interface ArchiveOptions {
@@ -118,4 +125,71 @@ async function collect(
   const { handler, ...bundle } = await packHandler(options.handler, runtime, contents, buildDir, external)
   const model = { modelName: options.modelName, modelVersion: options.version, handler, ...files }
   return { manifest: { createdOn: createdOn(), runtime, model, archiverVersion: ownVersion() }, ...bundle }
+}
+
+/** TorchServe's own handlers: the manifest names them, and no file is packed. */
+const STOCK_HANDLERS = [
+  'base_handler',
+  'text_classifier',
+  'image_classifier',
+  'object_detector',
+  'image_segmenter',
+  'dali_image_classifier',
+  'vllm_handler',
+  'trt_llm_handler',
+]
+
+export interface PackedHandler extends BundleResult {
+  /** For the manifest: `file.ext[:export]`. */
+  readonly handler: string
+}
+
+/** The runtime for a handler, by its name. */
+export function handlerRuntime(handler: string): Runtime {
+  const { file } = parseHandlerEntry(handler)
+  return file.endsWith('.py') || STOCK_HANDLERS.includes(file) ? 'python' : 'node'
+}
+
+/** Adds the handler to the archive: bundled for node, unchanged for other runtimes. */
+export async function packHandler(
+  handler: string,
+  runtime: Runtime,
+  contents: ArchiveContents,
+  buildDir: string,
+  external: readonly string[] | undefined,
+): Promise<PackedHandler> {
+  if (runtime === 'node') return packScript(handler, contents, buildDir, external)
+  const entry = parseHandlerEntry(handler)
+  if (STOCK_HANDLERS.includes(entry.file)) return { handler, externals: [], warnings: [] }
+  await contents.addFile(withEnding(entry.file, runtime), '--handler')
+  return { handler: basename(handler), externals: [], warnings: [] }
+}
+
+/** Adds the extension to a name without one: a Python module, or a C++ library. */
+function withEnding(file: string, runtime: Runtime): string {
+  const library = process.platform === 'darwin' ? '.dylib' : '.so'
+  const ending = runtime === 'LSP' ? library : '.py'
+  const whole = file.endsWith(ending) || (runtime === 'LSP' && existsSync(file))
+  return whole ? file : file + ending
+}
+
+async function packScript(
+  handler: string,
+  contents: ArchiveContents,
+  buildDir: string,
+  external: readonly string[] | undefined,
+): Promise<PackedHandler> {
+  const entry = parseHandlerEntry(handler)
+  const path = resolve(entry.file)
+  if (existsSync(path) && extname(path) !== '' && !isScript(path))
+    throw mistake(
+      `--handler: ${entry.file} must be JavaScript or TypeScript; use --runtime python for Python.`,
+    )
+  const script = findScript(dirname(path), basename(path))
+  if (script === undefined) throw mistake(`--handler: file not found: ${entry.file}`)
+  const name = `${basename(script, extname(script))}.mjs`
+  const outFile = join(buildDir, name)
+  const bundle = await bundleHandler({ entry: script, outFile, external })
+  await contents.addFile(outFile, '--handler', name)
+  return { handler: formatHandlerEntry({ ...entry, file: name }), ...bundle }
 }

@@ -16,10 +16,11 @@ import {
   fileBelow,
   modelFolder,
   NO_HANDLER,
+  checkRuntime,
+  type Runtime,
 } from './handler-entry.ts'
-import { MANIFEST_PATH, readManifest } from './manifest.ts'
+import { MANIFEST_PATH, readManifest, readModelConfig } from './manifest.ts'
 import type { Manifest } from './manifest-schema.ts'
-import { readModelConfig } from './model-config.ts'
 import {
   implementationHandler,
   type ModelSettingsFile,
@@ -29,7 +30,6 @@ import {
 import { defaultModelName, checkWeights, GGUF, linkWeights } from './model-names.ts'
 import { linkingModules, packageRoot } from './package-root.ts'
 import { Reach } from './reach.ts'
-import { checkRuntime, type Runtime } from './runtime.ts'
 import { unpackArchive, type UnpackOptions } from './unpack.ts'
 import { createWorkspace, type Workspace } from './workspace.ts'
 

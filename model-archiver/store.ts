@@ -2,11 +2,10 @@ import { readdir, stat } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { join, sep } from 'node:path'
 import { ServeError, absent } from '../common/errors.ts'
-import { environmentFolder } from './environment-model.ts'
+import { environmentFolder, MODEL_SETTINGS } from './model-settings.ts'
 import { MANIFEST_PATH } from './manifest.ts'
 import { conventionalHandler, modelFolder, NO_HANDLER } from './handler-entry.ts'
 import { ARCHIVE_SUFFIX } from './model-names.ts'
-import { MODEL_SETTINGS } from './model-settings.ts'
 
 export interface StoredModel {
   /** Name of the file or folder in the store. */

@@ -1,6 +1,6 @@
-import { Readable } from 'node:stream'
 import * as zlib from 'node:zlib'
 import yauzl, { type Entry, type ZipFile } from 'yauzl'
+import { Readable } from 'node:stream'
 import { EntryGuard, refusedEntry, INVISIBLE_NAME, shownName, EntryWriter } from './entries.ts'
 import type { HashedFile } from './hashed-file.ts'
 import type { UnpackBudget } from './unpack-budget.ts'
@@ -129,3 +129,30 @@ function refuseKind(name: string, entry: Entry, isFolder: boolean): void {
 }
 
 const crc32 = (zlib as { crc32?: (data: Uint8Array, value: number) => number }).crc32
+
+/**
+ * The text of one file in a zip. Reads it in this thread, because the limits keep the work small.
+ * @param limits maximum bytes of the file, and maximum entries of the archive
+ * @returns undefined when the file is missing or over a limit
+ * @throws errors of yauzl and of the file system
+ */
+export async function readZipEntry(
+  file: string,
+  name: string,
+  { maxBytes, maxFiles }: { readonly maxBytes: number; readonly maxFiles: number },
+): Promise<string | undefined> {
+  const zip = await yauzl.openPromise(file, { autoClose: false })
+  try {
+    if (zip.entryCount > maxFiles) return undefined
+    for await (const entry of zip.eachEntry()) {
+      if (entry.fileName !== name) continue
+      if (entry.uncompressedSize > maxBytes || !entry.canDecodeFileData()) return undefined
+      const chunks: Buffer[] = []
+      for await (const chunk of await zip.openReadStreamPromise(entry)) chunks.push(chunk as Buffer)
+      return Buffer.concat(chunks).toString()
+    }
+    return undefined
+  } finally {
+    zip.close()
+  }
+}

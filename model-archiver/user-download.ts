@@ -5,8 +5,7 @@ import { dirname } from 'node:path'
 import { ServeError } from '../common/errors.ts'
 import { freeBytes, LOOK_EVERY_BYTES } from '../common/files.ts'
 import { redactUrl } from '../common/texts.ts'
-import { httpGet, PrivateAddressError } from './http-get.ts'
-import { networkCause } from './download-errors.ts'
+import { httpGet, PrivateAddressError, networkCause } from './http-get.ts'
 import { removeAtExit } from './workspace.ts'
 
 /** A request for a URL that the user of a command typed, or that the command derives from it. */

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { ServeError } from '../common/errors.ts'
 import { isName, nameProblem } from '../common/names.ts'
-import { parseArchiveJson } from './archive-json.ts'
+import { parseArchiveJson } from './manifest.ts'
 
 const text = (missing: string) => z.string(missing).min(1, missing)
 

@@ -1,7 +1,7 @@
 import { cpSync, existsSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { formatProperty } from '../../frontend/config/format-properties.ts'
+import { formatProperty } from '../../frontend/config/properties.ts'
 import { ECHO } from '../ceilings/workload.ts'
 import { processTree, Service } from '../processes.ts'
 import { scratch } from '../scratch.ts'

@@ -10,12 +10,13 @@ import { settingsOf } from '../models/build-model.ts'
 import { checkConfiguredPin, unpackLimits } from '../models/located-model.ts'
 import type { ModelSettings } from '../models/model-settings.ts'
 import { findGpus } from '../workers/gpus.ts'
-import { ArchiveReport, archiveDifferences } from './archive-report.ts'
 import { describeFailure, tellFailure } from './describe-failure.ts'
-import { checkFolder } from './check-folder.ts'
 import { checkPython } from './check-python.ts'
 import type { CliFlags } from './flags.ts'
 import type { Output } from './output.ts'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { constants, tmpdir } from 'node:os'
+import { removeAtExit } from '../../model-archiver/workspace.ts'
 
 /**
  * Reports what a server with these settings would run for an archive or a model's folder, what would differ
@@ -143,4 +144,88 @@ async function checkNode(
       `The handler imports ${missing.join(', ')}. Where torchserve-ts is installed: npm install ${missing.join(' ')}`,
     )
   report.runs.push(`Node.js ${process.versions.node}`)
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/** A temporary folder for a command that checks archives; it is also gone when a signal ends the command. */
+export interface CheckFolder {
+  readonly tempDir: string
+  dispose(): Promise<void>
+}
+
+export async function checkFolder(): Promise<CheckFolder> {
+  for (const signal of SIGNALS) process.on(signal, exitFor)
+  const tempDir = await mkdtemp(join(tmpdir(), 'torchserve-ts-check-'))
+  const removed = removeAtExit(tempDir)
+  const dispose = async (): Promise<void> => {
+    await rm(tempDir, { recursive: true, force: true })
+    removed()
+    for (const signal of SIGNALS) process.off(signal, exitFor)
+  }
+  return { tempDir, dispose }
+}
+
+/** Ends with the status that a shell shows for that signal. */
+function exitFor(signal: NodeJS.Signals): void {
+  process.exit(128 + constants.signals[signal])
+}
+
+/** The result of `--check-archive`. */
+export class ArchiveReport {
+  /** What a server would start. */
+  readonly runs: string[] = []
+  /** Differences from TorchServe. */
+  readonly differs: string[] = []
+  /** Requirements that this machine lacks. */
+  readonly missing: string[] = []
+  /** Errors that prevent its use on any machine. */
+  readonly broken: string[] = []
+
+  /** 0: runs here; 1: something is missing here; 2: cannot be used. */
+  get status(): 0 | 1 | 2 {
+    if (this.broken.length > 0) return 2
+    return this.missing.length > 0 ? 1 : 0
+  }
+
+  print(output: Output): void {
+    section(output, 'Runs', this.runs)
+    section(output, 'Differs from TorchServe', this.differs)
+    section(output, 'Missing here', this.missing)
+    section(output, 'Cannot be used', this.broken)
+    const verdict = [
+      'The archive runs here.',
+      'The archive does not run here yet.',
+      'The archive cannot be used.',
+    ]
+    output.out(verdict[this.status]!)
+  }
+}
+
+function section(output: Output, title: string, lines: readonly string[]): void {
+  if (lines.length === 0) return
+  output.out(`${title}:`)
+  for (const line of lines) output.out(`  - ${line}`)
+}
+
+/** Deliberate differences from TorchServe that affect this archive (docs/torchserve-compatibility.md). */
+export function archiveDifferences(prepared: PreparedModel, own: ModelSettings): string[] {
+  const { modelConfig: config } = prepared
+  const found: (string | false)[] = [
+    'minWorkers' in config &&
+      !('maxWorkers' in config) &&
+      `minWorkers without maxWorkers sets both to ${own.minWorkers}; TorchServe ignores it.`,
+    config['maxBatchDelay'] === 0 &&
+      'maxBatchDelay 0 forms batches without waiting; TorchServe waits for 100 ms.',
+    ['minWorkers', 'responseTimeout', 'startupTimeout'].some((key) => Object.hasOwn(config, key)) &&
+      'Workers and timeouts of a register call override model-config.yaml; in TorchServe the file overrides the call.',
+    Object.keys(config).length > 0 &&
+      !('responseTimeout' in config) &&
+      own.responseTimeout !== 120 &&
+      `responseTimeout is ${own.responseTimeout} s, from default_response_timeout; TorchServe uses 120 s for a model with a model-config.yaml.`,
+    own.asyncCommunication &&
+      'Asynchronous requests have time limits, and an error or a crash of the worker fails only its own requests.',
+    own.parallelLevel > 0 && own.deviceType === 'cpu' && 'The ranks share the CPUs of this machine.',
+  ]
+  return found.filter((line) => line !== false)
 }

@@ -2,7 +2,7 @@ import type { PreparedModel } from '../../model-archiver/prepare.ts'
 import type { Settings } from '../config/settings.ts'
 import { findPython, type PythonEnvironment } from '../workers/python/environment/environment.ts'
 import { readHandler } from '../workers/python/environment/read-handler.ts'
-import type { ArchiveReport } from './archive-report.ts'
+import type { ArchiveReport } from './check-archive.ts'
 import { describeFailure } from './describe-failure.ts'
 import { ownValue } from '../../common/json.ts'
 

@@ -108,7 +108,7 @@ async function start(
   if (background === undefined && !flags.foreground) return startInBackground(argv, output, process.env)
   const [{ servingFromFlags }, { serveOnConsole }] = await Promise.all([
     import('./serve.ts'),
-    import('./serve-on-console.ts'),
+    import('./serve.ts'),
   ])
   return serveOnConsole(() => servingFromFlags(flags), loadServer, background)
 }

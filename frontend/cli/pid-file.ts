@@ -9,13 +9,15 @@ import {
   renameSync,
   rmSync,
   writeFileSync,
+  existsSync,
+  readFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
 import { isObject, parseJson } from '../../common/json.ts'
 import { makeFolderSync } from '../../common/files.ts'
-import { isServerProcess } from './server-process.ts'
+import { execFileSync } from 'node:child_process'
 
 /**
  * Content of a pid file: the pid on line 1, as in TorchServe; on line 2 the milliseconds that stopping may
@@ -166,5 +168,31 @@ function readOwn(path: string): string | undefined {
     return bytes.toString('utf8', 0, readSync(fd, bytes))
   } finally {
     closeSync(fd)
+  }
+}
+
+/** Process title of a server, which tells it from another process that got the same pid. */
+export const PROCESS_TITLE = 'torchserve-ts'
+
+const HAS_PROC = existsSync('/proc/self/cmdline')
+
+/** Whether this pid is a running torchserve-ts server. Zombies count as ended. */
+export function isServerProcess(pid: number): boolean {
+  return commandLine(pid)?.startsWith(PROCESS_TITLE) ?? false
+}
+
+/** Poll interval in milliseconds. Longer without /proc, because each `ps` is a process. */
+export const POLL_MS = HAS_PROC ? 20 : 250
+
+function commandLine(pid: number): string | undefined {
+  try {
+    return HAS_PROC
+      ? readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+      : execFileSync('ps', ['-o', 'command=', '-p', String(pid)], {
+          encoding: 'utf8',
+          stdio: ['ignore', 'pipe', 'ignore'],
+        })
+  } catch {
+    return undefined
   }
 }

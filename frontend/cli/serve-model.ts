@@ -17,14 +17,13 @@ import { ownCache } from './compile-cache.ts'
 import { fetchModel, type FetchedModel } from './fetch-model.ts'
 import { installCommand } from './install-hint.ts'
 import type { CliOptions } from './main.ts'
-import { modelCurlLines } from './model-curl-lines.ts'
-import { localEntries } from './local-serving.ts'
+import { modelCurlLines, localEntries } from './local-serving.ts'
 import { modelPlace, type ModelPlace } from './model-place.ts'
 import type { Output } from './output.ts'
 import { configOf, keysFile, longFlags, serveDefinition, type ServeFlags } from './serve-flags.ts'
-import { serveOnConsole } from './serve-on-console.ts'
+import { serveOnConsole } from './serve.ts'
 import { watchStopSignals } from './stop-signals.ts'
-import { runCommand } from './subcommand.ts'
+import { runCommand } from './describe-failure.ts'
 
 /**
  * The command `torchserve-ts serve`: from a name to a served model, in this terminal.

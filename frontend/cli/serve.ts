@@ -2,11 +2,11 @@ import { resolve } from 'node:path'
 import { KEY_FILE_NAME } from '../auth/token-store.ts'
 import { checkExposure } from '../config/exposure.ts'
 import { checkStores, loadSettings, makeAgentsStore, type StartSettings } from '../config/load-settings.ts'
-import { shownSettings } from '../config/shown-settings.ts'
+import { shownSettings } from '../config/build-settings.ts'
 import { SnapshotStore } from '../config/snapshot-store.ts'
 import type { Settings } from '../config/settings.ts'
 import { createLogger, type ServerLog } from '../observe/logs/logger.ts'
-import type { ConsoleWriter } from '../observe/logs/console-writer.ts'
+import { ConsoleWriter } from '../observe/logs/console-writer.ts'
 import {
   endLogFiles,
   openLogFiles,
@@ -19,11 +19,13 @@ import type { RunningServer, StartServer } from '../server-api.ts'
 import { describeFailure, failureDetail, machineHint } from './describe-failure.ts'
 import type { CliFlags } from './flags.ts'
 import { ServerEntry, type Claim } from './server-entry.ts'
-import { PROCESS_TITLE } from './server-process.ts'
+import { PROCESS_TITLE } from './pid-file.ts'
 import { ServiceManager } from './service-manager.ts'
 import { namedConfig } from './servers.ts'
-import type { StartReporter } from './reporters.ts'
+import { type StartReporter, parentReporter, terminalReporter } from './reporters.ts'
 import { aborted, statusAfter, watchStopSignals, watchUserSignals } from './stop-signals.ts'
+import type { BackgroundConsole } from './background.ts'
+import { type Output, printed } from './output.ts'
 
 /** Added to the drain timeout and the cancel grace, for closing listeners, workers and files. */
 const STOP_MARGIN_MS = 10_000
@@ -252,4 +254,26 @@ function stopLimit({ drainTimeout, cancelGraceMs }: Settings): number {
 function requestsText(requests: number): string {
   if (requests === 0) return 'no request runs'
   return requests === 1 ? '1 running request has ended' : `${requests} running requests have ended`
+}
+
+/**
+ * Serves in this process, with its log on stdout.
+ * @param background how long it writes to stdout, if another process waits for the start
+ * @returns the exit status
+ */
+export async function serveOnConsole(
+  prepare: () => Promise<Serving>,
+  loadServer: () => Promise<StartServer>,
+  background?: BackgroundConsole,
+): Promise<number> {
+  const stdout = new ConsoleWriter(1, background === 'until started')
+  const stderr = new ConsoleWriter(2)
+  const lines: Output = {
+    out: (line) => stdout.write(printed(line)),
+    err: (line) => stderr.write(printed(line)),
+  }
+  const reporter = background === undefined ? terminalReporter(lines) : parentReporter(lines)
+  const status = await serve(prepare, loadServer, reporter, stdout)
+  await Promise.all([stdout.end(), stderr.end()])
+  return status
 }

@@ -4,8 +4,7 @@ import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { ServeError } from '../../common/errors.ts'
 import type { Output } from './output.ts'
-import { findRunning, pidFilePath, type PidRecord, readRecord } from './pid-file.ts'
-import { isServerProcess, POLL_MS } from './server-process.ts'
+import { findRunning, pidFilePath, type PidRecord, readRecord, isServerProcess, POLL_MS } from './pid-file.ts'
 
 /** A running server of this user, and its pid file. */
 export interface FoundServer extends PidRecord {

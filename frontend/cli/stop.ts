@@ -1,8 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { CliFlags } from './flags.ts'
 import type { Output } from './output.ts'
-import { removePidFile, tempDirOf } from './pid-file.ts'
-import { POLL_MS, isServerProcess } from './server-process.ts'
+import { removePidFile, tempDirOf, POLL_MS, isServerProcess } from './pid-file.ts'
 import { type FoundServer, listServers, namedConfig, serverLine, workingFolder } from './servers.ts'
 
 /** Milliseconds for the end of a killed process. */

@@ -2,13 +2,12 @@ import { ServeError } from '../../common/errors.ts'
 import { setOwn } from '../../common/json.ts'
 import { redactSecrets } from '../../common/texts.ts'
 import { collectEntries, type Sources } from './collect-entries.ts'
-import { deepFreeze } from './deep-freeze.ts'
 import type { KeySpec } from './key-spec.ts'
 import { KEYS } from './keys.ts'
-import { oneLine, type Entry } from './properties.ts'
-import { shownValue } from './secrets.ts'
+import { oneLine, type Entry, shownValue } from './properties.ts'
 import type { Settings } from './settings.ts'
 import type { ListenAddress } from './listen-address.ts'
+import type { ShownSetting } from '../../common/server-events.ts'
 
 export interface LoadedSettings {
   /** Validated and deeply frozen. */
@@ -96,4 +95,37 @@ function checkListeners({ settings, origins }: LoadedSettings): void {
 export function sameAddress(a: ListenAddress, b: ListenAddress): boolean {
   if (a.kind === 'unix') return b.kind === 'unix' && a.path === b.path
   return b.kind === 'tcp' && a.port !== 0 && a.port === b.port && a.host === b.host
+}
+
+/** Every key with its effective value and its source, in the order of docs/configuration.md. */
+export function shownSettings({
+  settings,
+  origins,
+  entries,
+}: Pick<LoadedSettings, 'settings' | 'origins' | 'entries'>): ShownSetting[] {
+  return (Object.keys(KEYS) as (keyof Settings)[]).map((setting) => {
+    const { name, fallback, doc } = KEYS[setting]
+    const text = plain(settings[setting]) ?? entries.get(name)?.text ?? fallback ?? ''
+    return {
+      name,
+      value: text === '' ? undefined : shownValue(name, text),
+      source: origins[setting],
+      fallback: fallback === '' ? undefined : fallback,
+      meaning: doc,
+    }
+  })
+}
+
+/** The text of a primitive value; undefined for others. */
+function plain(value: Settings[keyof Settings]): string | undefined {
+  return typeof value === 'object' || value === undefined ? undefined : String(value)
+}
+
+/** Freezes a plain value and all values inside it. */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value)
+    for (const inner of Object.values(value)) deepFreeze(inner)
+  }
+  return value
 }

@@ -1,11 +1,10 @@
 import { ServeError } from '../../common/errors.ts'
 import { ownValue } from '../../common/json.ts'
 import { closest } from '../../common/names.ts'
-import { INERT_KEYS, inertEnvName } from './inert-keys.ts'
+import { INERT_KEYS, inertEnvName, REMOVED_KEYS, removedKey } from './removed-keys.ts'
 import { envNameOf, type KeySpec } from './key-spec.ts'
 import { KEYS } from './keys.ts'
 import { oneLine, type Entry, type Environment } from './properties.ts'
-import { REMOVED_KEYS, removedKey } from './removed-keys.ts'
 
 /** Sources of keys, besides the defaults. */
 export interface Sources {

@@ -1,11 +1,9 @@
 import { lookup } from 'node:dns/promises'
 import { ServeError } from '../../common/errors.ts'
 import { isLoopback } from '../../common/addresses.ts'
-import { asksForIdentity } from './identity.ts'
 import { KEYS } from './keys.ts'
-import { formatListenAddress } from './listen-address.ts'
+import { formatListenAddress, type ListenAddress } from './listen-address.ts'
 import type { Settings } from './settings.ts'
-import type { ListenAddress } from './listen-address.ts'
 
 /** A listener that a start would open on a TCP address. */
 interface Door {
@@ -72,4 +70,22 @@ function grpcDoor(key: string, host: string, { enableGrpcSsl: tls }: Settings, r
 async function isExposed(host: string): Promise<boolean> {
   const addresses = await lookup(host, { all: true }).catch(() => [])
   return addresses.some(({ address }) => !isLoopback(address))
+}
+
+/** What decides who may call. */
+export type IdentitySettings = Pick<Settings, 'disableTokenAuthorization'> &
+  Partial<Pick<Settings, 'apiKeysFile' | 'jwtIssuer' | 'tlsClientCa' | 'tlsClientAuth'>>
+
+/**
+ * Whether nobody gets past a listener without a token, a key or a certificate. False: anybody who reaches it
+ * may do everything there.
+ *
+ * A certificate that TLS requires counts, as only holders can connect. One that it only requests counts no
+ * more than the keys file that gives it rights.
+ * @param isTls whether the listener speaks TLS
+ */
+export function asksForIdentity(settings: IdentitySettings, isTls: boolean): boolean {
+  if (!settings.disableTokenAuthorization) return true
+  if (settings.apiKeysFile !== undefined || settings.jwtIssuer !== undefined) return true
+  return isTls && settings.tlsClientCa !== undefined && settings.tlsClientAuth === 'require'
 }

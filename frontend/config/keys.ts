@@ -1,6 +1,5 @@
 import { tmpdir } from 'node:os'
-import { ACCESS_KEYS, LIMIT_KEYS } from './access-keys.ts'
-import { AUTH_KEYS } from './auth-keys.ts'
+import { ACCESS_KEYS, LIMIT_KEYS, AUTH_KEYS } from './access-keys.ts'
 import { key, named, optional, ours, oursOptional } from './key-spec.ts'
 import { LISTENER_KEYS } from './listener-keys.ts'
 import { ARCHIVE_KEYS, MODEL_KEYS, PYTHON_KEYS } from './model-keys.ts'

@@ -12,10 +12,11 @@ import {
   takenSettings,
   withAdvice,
   type LastSnapshot,
+  chooseModels,
+  type ModelSource,
 } from './last-snapshot.ts'
 import { log4jFile, readLogConfig } from './log-config.ts'
 import { isAgentsStore, readMlserverSettings } from './mlserver-settings.ts'
-import { chooseModels, type ModelSource } from './model-source.ts'
 import { parseProperties, type Entry, type Environment } from './properties.ts'
 import { snapshotFolder } from './snapshot-store.ts'
 

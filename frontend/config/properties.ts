@@ -1,6 +1,7 @@
 import { Properties, PropertiesNodeType } from 'properties-file/parser'
 import { ServeError } from '../../common/errors.ts'
 import { ownValue } from '../../common/json.ts'
+import { redactSecrets } from '../../common/texts.ts'
 
 /** The text of one key, with its source. */
 export interface Entry {
@@ -54,4 +55,41 @@ function withVariables(value: string, env: Environment, where: string): string {
     if (replacement !== undefined) return replacement
     throw new ServeError('CONFIG', `${where}: Invalid Environment Variable ${oneLine(name)}`)
   })
+}
+
+/** One line `key=value` of a Java properties file, escaped as Java's Properties.store does (UTF-8). */
+export function formatProperty(name: string, value: string): string {
+  return `${escapeKey(name)}=${escapeValue(value)}`
+}
+
+function escapeKey(text: string): string {
+  return escapeText(text).replaceAll(' ', '\\ ')
+}
+
+/** Only leading blanks need an escape. */
+function escapeValue(text: string): string {
+  return escapeText(text).replace(/^ /, '\\ ')
+}
+
+const NAMED: ReadonlyMap<string, string> = new Map([
+  ['\t', '\\t'],
+  ['\n', '\\n'],
+  ['\r', '\\r'],
+  ['\f', '\\f'],
+])
+
+function escapeText(text: string): string {
+  return text.replace(/[\\=:#!]/g, '\\$&').replace(/[\u0000-\u001f\u007f-\u009f]/g, escapeControl)
+}
+
+function escapeControl(letter: string): string {
+  return NAMED.get(letter) ?? `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`
+}
+
+const SECRET = /(^|_)(pass|password|secret)$/
+
+/** The value of a key for display: one line, without passwords. */
+export function shownValue(name: string, text: string): string {
+  if (SECRET.test(name)) return '***'
+  return oneLine(redactSecrets(text))
 }

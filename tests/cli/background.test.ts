@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { isServerProcess } from '../../frontend/cli/server-process.ts'
+import { isServerProcess } from '../../frontend/cli/pid-file.ts'
 import { Cli, finished, START, wrote } from './support.ts'
 
 test('a start returns when the server listens; a second one is refused; a stop ends it and leaves nothing', async () => {

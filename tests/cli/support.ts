@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync 
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll } from '@jest/globals'
 import { build } from 'esbuild'
-import { isServerProcess } from '../../frontend/cli/server-process.ts'
+import { isServerProcess } from '../../frontend/cli/pid-file.ts'
 import { claimPath } from '../../frontend/cli/servers.ts'
 import { bundleOptions } from '../../tools/bundle.ts'
 import { BUILD } from '../support/python/places.ts'

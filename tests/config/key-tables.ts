@@ -1,4 +1,4 @@
-import { INERT_KEYS } from '../../frontend/config/inert-keys.ts'
+import { INERT_KEYS } from '../../frontend/config/removed-keys.ts'
 import type { KeySpec } from '../../frontend/config/key-spec.ts'
 import { KEYS } from '../../frontend/config/keys.ts'
 

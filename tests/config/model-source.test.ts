@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, expect, test } from '@jest/globals'
-import { formatProperty } from '../../frontend/config/format-properties.ts'
+import { formatProperty } from '../../frontend/config/properties.ts'
 import { loadSettings, type ConfigFlags } from '../../frontend/config/load-settings.ts'
 import { tempDir } from '../support/temp.ts'
 

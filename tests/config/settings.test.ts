@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { INERT_KEYS } from '../../frontend/config/inert-keys.ts'
+import { INERT_KEYS } from '../../frontend/config/removed-keys.ts'
 import { KEYS } from '../../frontend/config/keys.ts'
 import { ServeError } from '../../common/errors.ts'
 import { configError, settingsOf } from './support.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { INERT_KEYS, inertEnvName } from '../../frontend/config/inert-keys.ts'
+import { INERT_KEYS, inertEnvName } from '../../frontend/config/removed-keys.ts'
 import type { KeySpec } from '../../frontend/config/key-spec.ts'
 import { KEYS } from '../../frontend/config/keys.ts'
 import { settingsOf } from './support.ts'

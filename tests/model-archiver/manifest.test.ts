@@ -1,10 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { parseHandlerEntry, formatHandlerEntry } from '../../model-archiver/handler-entry.ts'
-import { readManifest } from '../../model-archiver/manifest.ts'
+import { readManifest, readModelConfig } from '../../model-archiver/manifest.ts'
 import { isName } from '../../common/names.ts'
 import { checkManifest } from '../../model-archiver/manifest-schema.ts'
-import { readModelConfig } from '../../model-archiver/model-config.ts'
 import { defaultModelName, MODEL_NAME } from '../../model-archiver/model-names.ts'
 import { failure, tempFolder } from './temp.ts'
 

@@ -1,9 +1,12 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { implementationHandler, readModelSettings } from '../../model-archiver/model-settings.ts'
+import {
+  implementationHandler,
+  readModelSettings,
+  environmentFolder,
+} from '../../model-archiver/model-settings.ts'
 import { prepareModel } from '../../model-archiver/prepare.ts'
-import { environmentFolder } from '../../model-archiver/environment-model.ts'
 import { StoreIndex } from '../../model-archiver/repository.ts'
 import { listStore } from '../../model-archiver/store.ts'
 import { REPOSITORY } from '../support/server.ts'

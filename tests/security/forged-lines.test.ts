@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { describe, expect, test } from '@jest/globals'
-import { formatProperty } from '../../frontend/config/format-properties.ts'
+import { formatProperty } from '../../frontend/config/properties.ts'
 import { ServeError } from '../../common/errors.ts'
 import { callError as openInferenceError } from '../../frontend/dialects/open-inference/grpc-errors.ts'
 import {

@@ -1,11 +1,12 @@
-import type { Dirent } from 'node:fs'
-import { opendir, stat } from 'node:fs/promises'
+import { type Dirent, existsSync } from 'node:fs'
+import { opendir, stat, readdir } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { fileStamp } from '../../../common/files.ts'
-import { isScript } from '../../../model-archiver/handler-entry.ts'
+import { isScript, conventionalHandler } from '../../../model-archiver/handler-entry.ts'
 import { ARCHIVE_SUFFIX } from '../../../model-archiver/model-names.ts'
 import { KEY_FILE_NAME } from '../../auth/token-store.ts'
-import { isSkipped } from './model-folders.ts'
+import { MANIFEST_PATH } from '../../../model-archiver/manifest.ts'
+import { MODEL_SETTINGS } from '../../../model-archiver/model-settings.ts'
 
 /** Which content files had: their stamps by absolute path. */
 export type FileStamps = ReadonlyMap<string, string>
@@ -93,4 +94,33 @@ export async function addStamp(stamps: Map<string, string>, path: string): Promi
 export function changedFiles(before: FileStamps, after: FileStamps): string[] {
   const written = [...after].filter(([path, stamp]) => before.get(path) !== stamp).map(([path]) => path)
   return [...written, ...[...before.keys()].filter((path) => !after.has(path))]
+}
+
+/** Names that belong to no model: hidden ones, installed packages, and what Python compiles. */
+export function isSkipped(name: string): boolean {
+  return name.startsWith('.') || name === 'node_modules' || name === '__pycache__'
+}
+
+/**
+ * The folder itself if it is a model, else those of its folders that are; absolute paths, sorted. None: the
+ * folder does not exist, or has no model.
+ */
+export async function findModelFolders(folder: string): Promise<string[]> {
+  if (isModelFolder(folder)) return [folder]
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  return entries
+    .filter((entry) => entry.isDirectory() && !isSkipped(entry.name))
+    .map(({ name }) => join(folder, name))
+    .filter(isModelFolder)
+    .sort()
+}
+
+/** Whether it has a handler, or says in a file which one. */
+export function isModelFolder(folder: string): boolean {
+  try {
+    const says = [MANIFEST_PATH, MODEL_SETTINGS].some((file) => existsSync(join(folder, file)))
+    return says || conventionalHandler(folder) !== undefined
+  } catch {
+    return false // it has just been removed
+  }
 }

@@ -4,8 +4,8 @@ import type { Model } from '../../models/model.ts'
 import type { ReplaceableModels } from '../../models/repository.ts'
 import type { Output } from '../output.ts'
 import { aborted } from '../stop-signals.ts'
-import { modelCurlLines } from '../model-curl-lines.ts'
-import { findModelFolders } from './model-folders.ts'
+import { modelCurlLines } from '../local-serving.ts'
+import { findModelFolders } from './file-stamps.ts'
 import { ServedFolder, type FolderHost } from './served-folder.ts'
 
 /** Milliseconds between two looks at the files. */

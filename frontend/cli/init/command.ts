@@ -4,9 +4,8 @@ import { type Command, Option } from 'commander'
 import { shownPath } from '../../../common/curl-lines.ts'
 import { ServeError } from '../../../common/errors.ts'
 import type { Output } from '../output.ts'
-import { newCommand, runCommand } from '../subcommand.ts'
-import { TEMPLATE_NAMES, TEMPLATES } from './templates.ts'
-import { writeProject } from './write-project.ts'
+import { newCommand, runCommand } from '../describe-failure.ts'
+import { TEMPLATE_NAMES, TEMPLATES, writeProject } from './write-project.ts'
 
 const EXAMPLES = `
 Templates:

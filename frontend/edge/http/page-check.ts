@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { ServeError } from '../../../common/errors.ts'
 import { isLocalhost, isLoopbackHost } from '../../../common/addresses.ts'
-import { asksForIdentity, type IdentitySettings } from '../../config/identity.ts'
+import { asksForIdentity, type IdentitySettings } from '../../config/exposure.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { ListenAddress } from '../../config/listen-address.ts'
 import { isIP, isIPv6 } from 'node:net'

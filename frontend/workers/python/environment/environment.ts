@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Runtime } from '../../../../model-archiver/runtime.ts'
+import type { Runtime } from '../../../../model-archiver/handler-entry.ts'
 import type { Settings } from '../../../config/settings.ts'
 import { askOnce } from './ask-once.ts'
 import { missingPackages } from './missing.ts'
