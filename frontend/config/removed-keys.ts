@@ -19,6 +19,12 @@ interface RemovedKey {
 
 const ANY = /.*/s
 const NONE = /(?!)/
+/** A list of all algorithms that the server accepts, in any order. */
+const ALL_ALGORITHMS = new RegExp(
+  ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']
+    .map((each) => `(?=.*\\b${each}\\b)`)
+    .join(''),
+)
 const ZERO = /^0+(\.0*)?$/
 
 const WRAPPER = {
@@ -89,8 +95,9 @@ const KEYS: readonly RemovedKey[] = [
   { name: 'scale_up_interval', loosened: ANY, ...SCALING },
   { name: 'scale_down_after', loosened: ANY, ...SCALING },
   {
-    ...{ name: 'jwt_algorithms', loosened: NONE, noEffect: 'has no effect' },
+    ...{ name: 'jwt_algorithms', loosened: ALL_ALGORITHMS },
     advice: 'remove it, and publish only keys with the algorithms that you accept',
+    noEffect: 'has no effect: all these algorithms are accepted',
   },
   { name: 'jwt_clock_skew', ...fixed('the clock of the issuer may be off by 30 s') },
   { name: 'max_snapshots', ...fixed('the newest 50 snapshots are kept') },

@@ -74,7 +74,12 @@ export class SnapshotStore {
       (sum, versions) => sum + Object.keys(versions).length,
       0,
     )
-    const snapshot: ModelSnapshot = { name, modelCount, created: Date.now(), ...content }
+    const unloaded = content.unloaded?.map((model) => ({ ...model, location: wholePath(model.location) }))
+    const snapshot: ModelSnapshot = {
+      ...{ name, modelCount, created: Date.now() },
+      ...content,
+      ...(unloaded !== undefined && { unloaded }),
+    }
     const line = formatProperty(KEYS.modelSnapshot.name, JSON.stringify(snapshot, undefined, 2))
     await writeWhole(join(this.#folder, name), `#Saving snapshot\n${this.#settings}${line}\n`)
     await this.#prune(earlier)
@@ -104,6 +109,12 @@ export function keptSettings(entries: Iterable<Entry>): Map<string, string> {
     kept.set(name, spec?.type === PATH ? resolve(text) : text)
   }
   return kept
+}
+
+/** A relative path belongs to the working folder of this start. A name in the store and a URL stay. */
+function wholePath(location: string): string {
+  const isPath = location.includes('/') && !/^[a-z][a-z0-9+.-]*:/i.test(location)
+  return isPath ? resolve(location) : location
 }
 
 /** Mode 0600: a snapshot contains the configuration, passwords included. */

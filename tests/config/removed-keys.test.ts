@@ -25,6 +25,10 @@ test.each([
   ],
   ['grpc_message_timeout=30', 'the limit is fixed (docs/grpc.md)'],
   ['address_requests_per_second=0', 'the server has no limits by address'],
+  [
+    'jwt_algorithms=EdDSA,RS256,RS384,RS512,PS256,PS384,PS512,ES256,ES384,ES512',
+    'all these algorithms are accepted',
+  ],
   ['enable_archive_upload=false', 'copy archives into the model store, or register them by URL'],
 ])('%s has no effect, and what takes its place is told', (line, why) => {
   const { warnings } = settingsOf({ file: line })

@@ -47,6 +47,17 @@ test('a snapshot is a properties file of the settings and of the models, for its
   expect(settings.modelSnapshot).toMatchObject({ name, modelCount: 1, models: MODELS })
 })
 
+test('a model that was not loaded is written with its whole path', async () => {
+  const { store: snapshots, folder } = store()
+  const unloaded = ['./words', 'words.mar', 'https://models.example/words.mar']
+  await snapshots.write('startup', { models: {}, unloaded: unloaded.map((location) => ({ location })) })
+  const text = readFileSync(join(folder, readdirSync(folder)[0]!), 'utf8')
+  const locations = settingsOf({ file: text }).settings.modelSnapshot!.unloaded!.map(
+    ({ location }) => location,
+  )
+  expect(locations).toEqual([join(process.cwd(), 'words'), ...unloaded.slice(1)])
+})
+
 test('only the newest are kept, and files of others stay', async () => {
   const { store: snapshots, folder } = store('', 3)
   mkdirSync(folder, { recursive: true })
