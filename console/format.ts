@@ -21,22 +21,18 @@ export function bytes(value: number | undefined): string {
   return `${number(unit === 0 ? value : Number(value.toFixed(value < 10 ? 1 : 0)))} ${units[unit]!}`
 }
 
-/** A span of time; nothing is a dash. */
+/** A span of time: `3.2 ms`, `12 ms`, `3.4 s`, `5 min 12 s`, `2 h 5 min`; nothing is a dash. */
 export function duration(ms: number | null | undefined): string {
-  return ms === null || ms === undefined ? '–' : durationText(ms)
+  if (ms === null || ms === undefined) return '–'
+  if (ms < 1_000) return `${Number(ms.toFixed(ms < 10 ? 1 : 0))} ms`
+  const seconds = ms / 1000
+  if (seconds < 60) return `${seconds.toFixed(1)} s`
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`
+  return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`
 }
 
 /** The local time of day, `14:05:09`, of an ISO time or of milliseconds since the epoch. */
 export function timeOfDay(time: string | number): string {
   const date = new Date(time)
   return Number.isNaN(date.getTime()) ? String(time) : date.toLocaleTimeString('en-GB')
-}
-
-/** A span of time as people read it: `3.2 ms`, `12 ms`, `3.4 s`, `5 min 12 s`, `2 h 5 min`. */
-function durationText(ms: number): string {
-  if (ms < 1_000) return `${Number(ms.toFixed(ms < 10 ? 1 : 0))} ms`
-  const seconds = ms / 1000
-  if (seconds < 60) return `${seconds.toFixed(1)} s`
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`
-  return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`
 }

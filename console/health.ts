@@ -52,7 +52,7 @@ function isProblem({ health: { level } }: Watched): boolean {
 }
 
 /** What needs somebody's attention, the most urgent first. */
-export interface Problem {
+interface Problem {
   readonly model: ModelOverview | FailedOverview
   readonly health: Health
 }
@@ -113,7 +113,7 @@ function isUp({ state }: WorkerOverview): boolean {
 }
 
 /** The error of the last request that failed. */
-export function lastError({ errors }: ModelOverview): RequestErrors | undefined {
+function lastError({ errors }: ModelOverview): RequestErrors | undefined {
   return errors.toSorted((one, other) => other.at.localeCompare(one.at))[0]
 }
 

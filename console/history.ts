@@ -3,7 +3,7 @@ import type { Histogram, ModelOverview, OverviewEvent } from '../common/server-e
 /** Seconds that the charts show. */
 export const WINDOW = 180
 /** Seconds that the numbers of the table of models are about. */
-export const RECENT = 60
+const RECENT = 60
 
 /** Counts of a model, or of all. Histograms are in seconds. */
 interface Totals {

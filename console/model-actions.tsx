@@ -2,7 +2,7 @@ import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { FailedOverview, ModelOverview } from '../common/server-events.ts'
 import { type Api, reasonOf } from './api.ts'
-import { Ask, Doc, type Question } from './elements.tsx'
+import { Ask, Doc, Field, type Question } from './elements.tsx'
 import { count } from './format.ts'
 import { keyOf } from './history.ts'
 
@@ -70,17 +70,15 @@ export function Register({ actions, open }: { actions: Actions; open: boolean })
     <details open={open}>
       <summary>Register a model</summary>
       <form class="bar" onSubmit={submit} aria-label="Register a model">
-        <span class="field">
-          <label for="url">Archive in the model store, or URL</label>
+        <Field id="url" label="Archive in the model store, or URL">
           <input id="url" name="url" required placeholder="my-model.mar" />
-        </span>
-        <span class="field">
-          <label for="name">Name</label> <input id="name" name="name" placeholder="as in the archive" />
-        </span>
-        <span class="field">
-          <label for="workers">Workers</label>
+        </Field>
+        <Field id="name" label="Name">
+          <input id="name" name="name" placeholder="as in the archive" />
+        </Field>
+        <Field id="workers" label="Workers">
           <input id="workers" name="workers" type="number" min="0" defaultValue="1" required />
-        </span>
+        </Field>
         <button type="submit" disabled={actions.busy}>
           Register
         </button>

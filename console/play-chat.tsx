@@ -62,13 +62,13 @@ function Message(props: { role: string; text: string; isGrowing: boolean }): JSX
 }
 
 /** A message of an OpenAI chat, as text. */
-export interface ChatMessage {
+interface ChatMessage {
   readonly role: string
   readonly text: string
 }
 
 /** The messages of the body of a chat request; empty: the body is none. */
-export function messagesOf(body: string): readonly ChatMessage[] {
+function messagesOf(body: string): readonly ChatMessage[] {
   const messages = chatOf(body)?.messages
   return Array.isArray(messages) ? messages.map(messageOf) : []
 }

@@ -15,7 +15,7 @@ import type { CopiedRequest } from './play-copies.tsx'
 import { isUnauthorized, textAt } from './play-run.ts'
 
 /** What the form of the playground holds. */
-export interface Draft {
+interface Draft {
   readonly model: PlayModel
   readonly api: PlayApi
   readonly body: string
@@ -161,7 +161,7 @@ function useInputs(name: string | undefined, api: Api, token: string | undefined
 }
 
 /** A model as the playground asks it. */
-export interface PlayModel {
+interface PlayModel {
   readonly name: string
   /** Undefined: the default version, or the one that weights choose. */
   readonly version: string | undefined
@@ -170,7 +170,7 @@ export interface PlayModel {
 }
 
 /** One way to ask a model. */
-export interface PlayApi {
+interface PlayApi {
   readonly id: Way
   readonly title: string
   /** Whether it can ask for a version. OpenAI's API names a model only. */
@@ -180,7 +180,7 @@ export interface PlayApi {
 }
 
 /** The APIs of the inference port. */
-export const PLAY_APIS: readonly [PlayApi, ...PlayApi[]] = [
+const PLAY_APIS: readonly [PlayApi, ...PlayApi[]] = [
   { id: 'predictions', title: 'TorchServe predictions', takesVersions: true },
   { id: 'infer', title: 'Open Inference: infer', takesVersions: true },
   { id: 'infer_stream', title: 'Open Inference: infer_stream', takesVersions: true },
@@ -213,7 +213,7 @@ export function pathOf({ id }: PlayApi, { name, version }: PlayModel): string {
 }
 
 /** A body to begin with, the one that `torchserve-ts dev` prints. */
-export function exampleOf({ id }: PlayApi, model: ModelToAsk): string {
+function exampleOf({ id }: PlayApi, model: ModelToAsk): string {
   const body = exampleBody(id, model)
   return typeof body === 'string' ? body : JSON.stringify(body, null, 2)
 }

@@ -18,7 +18,7 @@ export interface Piece {
   readonly text: string
 }
 
-export type RunState = 'waiting' | 'streaming' | 'ended' | 'stopped' | 'failed'
+type RunState = 'waiting' | 'streaming' | 'ended' | 'stopped' | 'failed'
 
 /**
  * What a run measures: first, gaps and rate of the pieces that add to the answer. Times in milliseconds;

@@ -17,7 +17,7 @@ const FIRST_DELAY = 500
 const LONGEST_DELAY = 10_000
 
 /** How the page and the server stand. `refused`: it wants a token, or another one. */
-export type Link = { state: 'connecting' | 'live' } | { state: 'lost' | 'refused'; reason: string }
+type Link = { state: 'connecting' | 'live' } | { state: 'lost' | 'refused'; reason: string }
 
 /** What is known of the server; views show it and are notified of changes. */
 export class ServerState {
@@ -81,9 +81,7 @@ export class ServerState {
   }
 }
 
-export type ServerEvent = { [Topic in EventTopic]: { topic: Topic; data: ServerEvents[Topic] } }[EventTopic]
-
-const TOPICS: ReadonlySet<string> = new Set<EventTopic>(['overview', 'requests', 'log'])
+type ServerEvent = { [Topic in EventTopic]: { topic: Topic; data: ServerEvents[Topic] } }[EventTopic]
 
 /** Milliseconds without a byte after which the connection counts as lost; events come every second. */
 const SILENCE_MS = 10_000
@@ -92,7 +90,7 @@ const SILENCE_MS = 10_000
  * Reads Server-Sent Events (https://html.spec.whatwg.org/multipage/server-sent-events.html) until they end or
  * fall silent. EventSource cannot send the header with the token.
  */
-export async function readEvents(
+async function readEvents(
   body: ReadableStream<Uint8Array>,
   onEvent: (event: ServerEvent) => void,
 ): Promise<void> {
@@ -106,18 +104,11 @@ export async function readEvents(
     const blocks = (rest + decoder.decode(value, { stream: true })).split('\n\n')
     rest = blocks.pop()!
     for (const block of blocks) {
-      const event = parseEvent(block)
-      if (event !== undefined) onEvent(event)
+      const data = eventData(block)
+      if (data !== undefined)
+        onEvent({ topic: fieldOf(block, 'event'), data: JSON.parse(data) as unknown } as ServerEvent)
     }
   }
-}
-
-/** One event; undefined: a comment, or a topic that this page does not know. */
-export function parseEvent(block: string): ServerEvent | undefined {
-  const topic = fieldOf(block, 'event')
-  const data = eventData(block)
-  if (topic === undefined || !TOPICS.has(topic) || data === undefined) return undefined
-  return { topic, data: JSON.parse(data) as unknown } as ServerEvent
 }
 
 /** The data of an event; undefined: it has none, as a comment that keeps a connection alive. */
