@@ -8,7 +8,7 @@ import type { ServerOverview } from '../common/server-events.ts'
 import type { LogLevel } from '../protocol/messages.ts'
 import { createAuthorizer } from './auth/create-authorizer.ts'
 import { limiterOf } from './auth/rate-limiter.ts'
-import type { TokenStore } from './auth/token-store.ts'
+import type { Gatekeeper } from './auth/gatekeeper.ts'
 import type { Settings } from './config/settings.ts'
 import type { SnapshotKind } from './config/snapshot-store.ts'
 import type { Listeners } from './listeners.ts'
@@ -110,7 +110,7 @@ class Server implements RunningServer {
   readonly #startedAt = new Date().toISOString()
   readonly #snapshots: StartOptions['snapshots']
   readonly #tracing: Tracing | undefined
-  #tokens: TokenStore | undefined
+  #tokens: Gatekeeper | undefined
   #listeners: Listeners | undefined
   #audit: AuditLog | undefined
   #draining = false

@@ -3,8 +3,7 @@ import type * as Yaml from 'yaml'
 import type * as Zod from 'zod/mini'
 import { ServeError } from '../../common/errors.ts'
 import { issueText } from '../../common/json.ts'
-import { type Grant, managesAll } from './named-principal.ts'
-import { SCOPES } from './principal.ts'
+import { type Grant, managesAll, SCOPES } from './principal.ts'
 
 /** Largest keys file, in characters. */
 export const MAX_KEYS_FILE = 4_194_304

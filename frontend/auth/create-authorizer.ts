@@ -1,12 +1,11 @@
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ServeError } from '../../common/errors.ts'
 import type { Settings } from '../config/settings.ts'
-import { ClientCertificates } from './client-certificates.ts'
-import type { IdentitySource } from './authorizer.ts'
-import { fileKeySet, remoteKeySet, type KeySetOptions } from './jwks.ts'
-import { JwtSource } from './jwt-source.ts'
-import { type KeysChange, NamedKeys } from './named-keys.ts'
-import { createTokenStore, type TokenStore } from './token-store.ts'
+import { ClientCertificates, type KeysChange, NamedKeys } from './named-keys.ts'
+import { FailureLimiter, Gatekeeper, type IdentitySource } from './gatekeeper.ts'
+import { fileKeySet, JwtSource, type KeySetOptions, remoteKeySet } from './jwt-source.ts'
+import { KEY_FILE_NAME, KeyFileTokens } from './token-store.ts'
 
 export type AuthSettings = Pick<
   Settings,
@@ -32,13 +31,10 @@ export async function createAuthorizer(
   warn: (message: string) => void,
   keysChanged?: (change: KeysChange) => void,
   inform?: (message: string) => void,
-): Promise<TokenStore> {
+): Promise<Gatekeeper> {
   const now = Date.now
   const { apiKeysFile, tlsClientCa } = settings
   const sources: IdentitySource[] = []
-  const closeAll = (): void => {
-    for (const source of sources) source.close()
-  }
   try {
     let certificates: ClientCertificates | undefined
     if (apiKeysFile !== undefined) {
@@ -50,7 +46,7 @@ export async function createAuthorizer(
     }
     const jwt = await jwtSource(settings, warn)
     if (jwt !== undefined) sources.push(jwt)
-    const store = await createTokenStore({
+    return await createTokenStore({
       enabled: !settings.disableTokenAuthorization,
       expirationMin: settings.tokenExpirationMin,
       sources,
@@ -58,25 +54,41 @@ export async function createAuthorizer(
       now,
       warn,
     })
-    const close = (): void => {
-      closeAll()
-      store.close()
-    }
-    return withClose(store, close)
   } catch (error) {
-    closeAll()
+    for (const source of sources) source.close()
     throw error
   }
 }
 
-function withClose(store: TokenStore, close: () => void): TokenStore {
-  return {
-    keyFile: store.keyFile,
-    check: (scope, authorization, client) => store.check(scope, authorization, client),
-    prepare: store.prepare,
-    rotate: (kind, authorization, client) => store.rotate(kind, authorization, client),
-    close,
-  }
+interface TokenStoreOptions {
+  /** False: TorchServe's three keys are off; without `sources` and `certificates` every check passes. */
+  enabled: boolean
+  /** Other kinds of callers. Default: none. */
+  sources?: readonly IdentitySource[]
+  /** Callers that are known by their certificates. Default: none. */
+  certificates?: ClientCertificates | undefined
+  /** Lifetime of the inference and management keys, in minutes. */
+  expirationMin: number
+  /** Folder of key_file.json. Default: the working directory. */
+  folder?: string
+  /** Returns milliseconds since the epoch. Default: Date.now. */
+  now?: () => number
+  /** Reports, in one line, a key file that others can read. Default: no report. */
+  warn?: (message: string) => void
+}
+
+/**
+ * The same with kinds of callers that are there already. Writes key_file.json.
+ * @throws ServeError CONFIG when the file cannot be written
+ */
+export async function createTokenStore(options: TokenStoreOptions): Promise<Gatekeeper> {
+  const { enabled, expirationMin, sources = [], certificates, folder = process.cwd() } = options
+  const { now = Date.now, warn } = options
+  const tokens = enabled
+    ? new KeyFileTokens(join(folder, KEY_FILE_NAME), expirationMin, now, warn)
+    : undefined
+  await tokens?.writeFirst()
+  return new Gatekeeper({ tokens, sources, certificates, limiter: new FailureLimiter(now) })
 }
 
 async function jwtSource(

@@ -1,9 +1,9 @@
 import { ServeError } from '../../common/errors.ts'
-import { parseApiKeys, type ApiKeyEntry, type CertificateEntry } from './api-keys-file.ts'
-import type { Credential, IdentitySource } from './authorizer.ts'
-import { NamedPrincipal, type Grant } from './named-principal.ts'
-import { NOBODY, type Principal } from './principal.ts'
+import { type ApiKeyEntry, type CertificateEntry, parseApiKeys } from './api-keys-file.ts'
+import type { Client, Credential, IdentitySource } from './gatekeeper.ts'
+import { type Grant, NamedPrincipal, NOBODY, type Principal } from './principal.ts'
 import { WatchedFile } from './watched-file.ts'
+import type { PeerCertificate } from 'node:tls'
 
 export interface NamedKeysOptions {
   readonly path: string
@@ -181,4 +181,66 @@ function difference(before: ReadonlyMap<string, string>, after: ReadonlyMap<stri
     .map(([id]) => id)
   const parts = Object.entries({ added, removed, changed }).filter(([, ids]) => ids.length > 0)
   return parts.map(([what, ids]) => `${what}: ${ids.join(', ')}`).join('; ') || 'no entry changed'
+}
+
+/** The client's certificate as Node shows it, or undefined: none that the configured CA has signed. */
+function certificateOf(client: Client): PeerCertificate | undefined {
+  if (client.authorized !== true || client.getPeerCertificate === undefined) return undefined
+  const certificate = client.getPeerCertificate()
+  // Node gives an empty object when there is none.
+  return Object.keys(certificate).length === 0 ? undefined : certificate
+}
+
+/** What is looked for in the keys file, and until when: milliseconds since the epoch. */
+interface Shown {
+  readonly marks: readonly string[]
+  readonly until: number
+}
+
+const NOTHING: Shown = { marks: [], until: Infinity }
+
+/**
+ * Who calls, by the certificates of their TLS connections. A connection, or a TLS session that is resumed,
+ * may outlive the certificate, and TLS checks it only once.
+ */
+export class ClientCertificates {
+  readonly #keys: NamedKeys
+  /** By connection: a certificate stays what it is. */
+  readonly #shown = new WeakMap<Client, Shown>()
+
+  constructor(keys: NamedKeys) {
+    this.#keys = keys
+  }
+
+  find(client: Client): Principal | undefined {
+    let shown = this.#shown.get(client)
+    if (shown === undefined) {
+      const certificate = certificateOf(client)
+      shown = certificate === undefined ? NOTHING : shownOf(certificate)
+      this.#shown.set(client, shown)
+    }
+    const { marks, until } = shown
+    return marks.length === 0 || Date.now() >= until ? undefined : this.#keys.findCertificate(marks)
+  }
+}
+
+function shownOf(certificate: PeerCertificate): Shown {
+  const until = Date.parse(certificate.valid_to)
+  // A date that cannot be read has passed.
+  return { marks: marksOf(certificate), until: Number.isNaN(until) ? 0 : until }
+}
+
+/** The most exact first. */
+function marksOf({ fingerprint256, subjectaltname, subject }: PeerCertificate): string[] {
+  // Node puts a name with a comma or a quotation mark in quotation marks.
+  const names = subjectaltname?.match(/(?:[^,"]|"(?:[^"\\]|\\.)*")+/g) ?? []
+  const common: string | string[] | undefined = subject.CN
+  return [
+    `fingerprint ${fingerprint256}`,
+    ...names.map((name) => `san ${name.trim()}`),
+    ...[common]
+      .flat()
+      .filter((name) => typeof name === 'string')
+      .map((name) => `cn ${name}`),
+  ]
 }

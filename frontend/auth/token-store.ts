@@ -1,14 +1,9 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
 import { rm, stat, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { ServeError } from '../../common/errors.ts'
 import { putInPlace } from '../../common/files.ts'
-import type { Authorizer, Client, IdentitySource } from './authorizer.ts'
-import { FailureLimiter } from './failure-limiter.ts'
-import { failure, Gatekeeper } from './gatekeeper.ts'
-import type { ClientCertificates } from './client-certificates.ts'
-import { ANYBODY, NOBODY, type Principal, type Scope } from './principal.ts'
+import { NOBODY, type Principal, type Scope } from './principal.ts'
 
 export const KEY_FILE_NAME = 'key_file.json'
 
@@ -18,65 +13,6 @@ const KEY_BYTES = 16
 const KEY_LENGTH = 22
 const MS_PER_MINUTE = 60_000
 
-/** An Authorizer to close when the server ends. */
-export interface TokenStore extends Authorizer {
-  /** Path of the key file; undefined when authorization is off. */
-  readonly keyFile: string | undefined
-  /** Removes the key file if this server wrote it. Synchronous, because it also runs at process exit. */
-  close(): void
-}
-
-export interface TokenStoreOptions {
-  /** False: TorchServe's three keys are off; without `sources` and `certificates` every check passes. */
-  enabled: boolean
-  /** Other kinds of callers. Default: none. */
-  sources?: readonly IdentitySource[]
-  /** Callers that are known by their certificates. Default: none. */
-  certificates?: ClientCertificates | undefined
-  /** Lifetime of the inference and management keys, in minutes. */
-  expirationMin: number
-  /** Folder of key_file.json. Default: the working directory. */
-  folder?: string
-  /** Returns milliseconds since the epoch. Default: Date.now. */
-  now?: () => number
-  /** Reports, in one line, a key file that others can read. Default: no report. */
-  warn?: (message: string) => void
-}
-
-/**
- * Makes TorchServe's three keys and writes key_file.json (mode 0600), replacing an existing one.
- * @throws ServeError CONFIG when the file cannot be written
- */
-export async function createTokenStore(options: TokenStoreOptions): Promise<TokenStore> {
-  const { enabled, sources = [], certificates, now = Date.now } = options
-  const limiter = new FailureLimiter(now)
-  if (enabled) {
-    const store = new KeyFileTokens(join(options.folder ?? process.cwd(), KEY_FILE_NAME), options, now)
-    store.gatekeeper = new Gatekeeper({ tokens: store, sources, certificates, limiter })
-    store.prepare = store.gatekeeper.prepare
-    await store.writeFirst()
-    return store
-  }
-  if (sources.length === 0 && certificates === undefined) return NO_TOKENS
-  const gatekeeper = new Gatekeeper({ tokens: undefined, sources, certificates, limiter })
-  return {
-    ...NO_TOKENS,
-    check: (scope, authorization, client) => gatekeeper.check(scope, authorization, client),
-    prepare: gatekeeper.prepare,
-  }
-}
-
-/** TorchServe's keys are off. There is no /token route then, as in TorchServe. */
-const NO_TOKENS: TokenStore = {
-  keyFile: undefined,
-  check: () => ANYBODY,
-  rotate: () =>
-    Promise.reject(
-      new ServeError('ROUTE_NOT_FOUND', 'Requested resource is not found, please refer to API document.'),
-    ),
-  close: () => undefined,
-}
-
 interface Key {
   readonly text: string
   readonly bytes: Buffer
@@ -85,7 +21,7 @@ interface Key {
 }
 
 /** The kinds of TorchServe's keys, besides the API key. */
-type TokenKind = 'inference' | 'management'
+export type TokenKind = 'inference' | 'management'
 
 /** A key that callers show for requests. */
 interface TokenKey extends Key {
@@ -95,7 +31,7 @@ interface TokenKey extends Key {
 type Keys = Readonly<Record<TokenKind, TokenKey>>
 
 /** Who has the API key may rotate the others, and nothing else. */
-const API_HOLDER: Principal = { ...NOBODY, name: 'API', kind: 'token' }
+export const API_HOLDER: Principal = { ...NOBODY, name: 'API', kind: 'token' }
 
 /** Whoever has one of TorchServe's keys, with rights that end with the key, for what it has open too. */
 class TokenHolder implements Principal {
@@ -119,14 +55,12 @@ class TokenHolder implements Principal {
   }
 }
 
-class KeyFileTokens implements TokenStore {
+/** TorchServe's three keys, in a file (mode 0600) that replaces an existing one. */
+export class KeyFileTokens {
   readonly keyFile: string
   readonly #lifeMs: number
   readonly #now: () => number
   readonly #warn: (message: string) => void
-  /** Set before the first check. */
-  gatekeeper!: Gatekeeper
-  prepare: Authorizer['prepare']
   readonly #api: Key
   #keys: Keys
   /** Text last written to the file; close() removes the file only if it still holds this. */
@@ -137,17 +71,19 @@ class KeyFileTokens implements TokenStore {
   /** Reused in every comparison, so that a check allocates no buffer. */
   readonly #scratch = Buffer.alloc(KEY_LENGTH)
 
-  constructor(keyFile: string, { expirationMin, warn }: TokenStoreOptions, now: () => number) {
-    this.#warn = warn ?? (() => undefined)
+  /** @param expirationMin lifetime of the inference and management keys, in minutes */
+  constructor(
+    keyFile: string,
+    expirationMin: number,
+    now: () => number,
+    warn: (message: string) => void = () => undefined,
+  ) {
+    this.#warn = warn
     this.keyFile = keyFile
     this.#lifeMs = expirationMin * MS_PER_MINUTE
     this.#now = now
     this.#api = newKey(Infinity)
     this.#keys = { management: this.#fresh('management'), inference: this.#fresh('inference') }
-  }
-
-  check(scope: Scope | 'any', authorization: string | undefined, client?: Client): Principal {
-    return this.gatekeeper.check(scope, authorization, client)
   }
 
   /** Who has this key of ours. The holder of one that has expired has no right any more. */
@@ -159,16 +95,14 @@ class KeyFileTokens implements TokenStore {
     return this.#matches(this.#api, authorization) ? API_HOLDER : undefined
   }
 
-  async rotate(kind: string | undefined, authorization: string | undefined, client?: Client): Promise<void> {
-    const caller = authorization === undefined ? undefined : this.gatekeeper.identify(authorization, client)
-    if (caller !== API_HOLDER || (kind !== 'management' && kind !== 'inference')) {
-      throw new ServeError('INVALID_API_KEY', failure('Authentication'))
-    }
+  /** Makes a new key of the kind. */
+  async rotate(kind: TokenKind): Promise<void> {
     const rotation = this.#rotations.then(() => this.#replace(kind))
     this.#rotations = rotation.catch(() => undefined)
     await rotation
   }
 
+  /** @throws ServeError CONFIG when the file cannot be written */
   async writeFirst(): Promise<void> {
     try {
       await this.#write(this.#keys)
@@ -179,6 +113,7 @@ class KeyFileTokens implements TokenStore {
     }
   }
 
+  /** Removes the file if this server wrote it. Synchronous, because it also runs at process exit. */
   close(): void {
     this.#closed = true
     try {

@@ -1,8 +1,7 @@
 import type { PeerCertificate } from 'node:tls'
 import { afterEach, expect, jest, test } from '@jest/globals'
-import type { Client } from '../../frontend/auth/authorizer.ts'
-import { ClientCertificates } from '../../frontend/auth/client-certificates.ts'
-import type { NamedKeys } from '../../frontend/auth/named-keys.ts'
+import type { Client } from '../../frontend/auth/gatekeeper.ts'
+import { ClientCertificates, type NamedKeys } from '../../frontend/auth/named-keys.ts'
 import type { Principal } from '../../frontend/auth/principal.ts'
 
 const BATCH = { name: 'batch' } as unknown as Principal

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { FailureLimiter } from '../../frontend/auth/failure-limiter.ts'
+import { FailureLimiter } from '../../frontend/auth/gatekeeper.ts'
 
 const HOUR_MS = 3_600_000
 

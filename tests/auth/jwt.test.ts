@@ -13,7 +13,7 @@ import {
 } from 'jose'
 import { createAuthorizer, type AuthSettings } from '../../frontend/auth/create-authorizer.ts'
 import type { Principal, Scope } from '../../frontend/auth/principal.ts'
-import type { TokenStore } from '../../frontend/auth/token-store.ts'
+import type { Gatekeeper } from '../../frontend/auth/gatekeeper.ts'
 
 const ISSUER = 'https://issuer.example'
 
@@ -26,7 +26,7 @@ interface Pair {
 let first: Pair
 let second: Pair
 let jwks: Server
-let store: TokenStore
+let store: Gatekeeper
 let fetches: number
 let published: Pair[]
 let isDown: boolean

@@ -1,7 +1,7 @@
 import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { digestOf } from '../../frontend/auth/authorizer.ts'
+import { digestOf } from '../../frontend/auth/gatekeeper.ts'
 import { type KeysChange, NamedKeys } from '../../frontend/auth/named-keys.ts'
 import { tempDir } from '../support/temp.ts'
 

@@ -1,12 +1,12 @@
 import { chmodSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, expect, test } from '@jest/globals'
-import { matchesGlob } from '../../frontend/auth/named-principal.ts'
-import { digestOf } from '../../frontend/auth/authorizer.ts'
+import { matchesGlob, type Principal, type Scope } from '../../frontend/auth/principal.ts'
+import { digestOf } from '../../frontend/auth/gatekeeper.ts'
 import { parseApiKeys } from '../../frontend/auth/api-keys-file.ts'
 import { NamedKeys } from '../../frontend/auth/named-keys.ts'
-import type { Principal, Scope } from '../../frontend/auth/principal.ts'
-import { createTokenStore, type TokenStore } from '../../frontend/auth/token-store.ts'
+import { createTokenStore } from '../../frontend/auth/create-authorizer.ts'
+import type { Gatekeeper } from '../../frontend/auth/gatekeeper.ts'
 import { tempDir } from '../support/temp.ts'
 import { execFileSync } from '../support/tools.ts'
 
@@ -34,7 +34,7 @@ class KeyRig {
   readonly clock = { now: START }
   readonly path = join(tempDir(), 'keys.yaml')
   readonly warnings: string[] = []
-  store!: TokenStore
+  store!: Gatekeeper
 
   async open(keys: Entry[]): Promise<this> {
     this.write(JSON.stringify({ keys }))

@@ -2,7 +2,8 @@ import { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createTokenStore, type TokenStore } from '../../frontend/auth/token-store.ts'
+import { createTokenStore } from '../../frontend/auth/create-authorizer.ts'
+import type { Gatekeeper } from '../../frontend/auth/gatekeeper.ts'
 import { tempDir } from '../support/temp.ts'
 
 const REFUSED = {
@@ -23,7 +24,7 @@ interface KeyFile {
 class Fixture {
   readonly folder = tempDir()
   now = Date.UTC(2030, 0, 1)
-  store!: TokenStore
+  store!: Gatekeeper
 
   async open(): Promise<this> {
     this.store = await createTokenStore({

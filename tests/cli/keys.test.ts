@@ -2,7 +2,7 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, statSync, symlinkSync, 
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { parseApiKeys } from '../../frontend/auth/api-keys-file.ts'
-import { digestOf } from '../../frontend/auth/authorizer.ts'
+import { digestOf } from '../../frontend/auth/gatekeeper.ts'
 import { runKeys } from '../../frontend/cli/keys.ts'
 import { tempDir } from '../support/temp.ts'
 import { spawnSync } from '../support/tools.ts'

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { digestOf } from '../../frontend/auth/authorizer.ts'
+import { digestOf } from '../../frontend/auth/gatekeeper.ts'
 import { tempDir } from './temp.ts'
 
 /** An entry of api_keys_file, whose key is `tsk_NAME`. */

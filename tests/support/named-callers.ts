@@ -1,5 +1,5 @@
 import { ServeError } from '../../common/errors.ts'
-import type { Authorizer } from '../../frontend/auth/authorizer.ts'
+import type { Authorizer } from '../../frontend/auth/gatekeeper.ts'
 import type { Principal, RateLimits } from '../../frontend/auth/principal.ts'
 
 /** Takes `Bearer NAME` of those who are named, with their limits; each may do everything. */

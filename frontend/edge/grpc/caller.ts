@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import type { ServerInterceptingCallInterface } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
-import type { Authorizer, Client } from '../../auth/authorizer.ts'
+import type { Authorizer, Client } from '../../auth/gatekeeper.ts'
 import { identityOf, keyNameOf, NOBODY, type Principal, type Scope } from '../../auth/principal.ts'
 import { type RateLimiter, Visit } from '../../auth/rate-limiter.ts'
 import { type Sender, UNIX_SOCKET } from '../../jobs/job-request.ts'

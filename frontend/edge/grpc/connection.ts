@@ -1,7 +1,7 @@
 import type { Http2SecureServer, Http2Server, Http2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import { startTimer } from '../../../common/timer.ts'
-import type { Client } from '../../auth/authorizer.ts'
+import type { Client } from '../../auth/gatekeeper.ts'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
 import type { ClientAdmission } from '../admission/admission.ts'
 import type { Lease } from '../admission/budget.ts'

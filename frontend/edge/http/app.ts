@@ -1,6 +1,6 @@
 import type { ShownSetting } from '../../../common/server-events.ts'
 import type { ServeError } from '../../../common/errors.ts'
-import type { Authorizer } from '../../auth/authorizer.ts'
+import type { Authorizer } from '../../auth/gatekeeper.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { RateLimiter } from '../../auth/rate-limiter.ts'
 import type { JobIndex } from '../../jobs/open-jobs.ts'

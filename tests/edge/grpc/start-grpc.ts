@@ -1,6 +1,6 @@
-import { Metadata, type Client } from '@grpc/grpc-js'
+import { type Client, Metadata } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
-import type { Authorizer } from '../../../frontend/auth/authorizer.ts'
+import type { Authorizer } from '../../../frontend/auth/gatekeeper.ts'
 import { ANYBODY, type Principal } from '../../../frontend/auth/principal.ts'
 import type {
   GrpcListenerKind,
@@ -11,10 +11,10 @@ import { createGrpcServers } from '../../../frontend/dialects/grpc-servers.ts'
 import type { GrpcServers } from '../../../frontend/edge/grpc/server.ts'
 import {
   call,
-  inferenceClient,
-  managementClient,
   type GrpcError,
   type GrpcStream,
+  inferenceClient,
+  managementClient,
 } from '../../support/grpc-clients.ts'
 import { FakeWorkflows } from '../../support/fake-workflows.ts'
 import { Budget } from '../../../frontend/edge/admission/budget.ts'
