@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { claimFolder } from '../../model-archiver/owner-file.ts'
 import type { RunningServer } from '../server-api.ts'
-import { createSocketDir, type SocketDir } from '../workers/socket-dir.ts'
+import { createSocketDir, type SocketDir } from '../workers/worker-folder.ts'
 import { claimPidFile, pidFilePath, type PidRecord, removePidFile, rewritePidFile } from './pid-file.ts'
 import { alreadyRunning, claimPath, workingFolder } from './servers.ts'
 import { StatusSocket } from './status-socket.ts'

@@ -1,14 +1,14 @@
-import { join } from 'node:path'
-import { builtModule } from '../../model-archiver/package-root.ts'
+import { join, sep } from 'node:path'
+import { builtModule, packageRoot, serverModules } from '../../model-archiver/package-root.ts'
 import type { LoadMessage, WantedMetrics } from '../../protocol/messages.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Model } from '../models/model.ts'
 import { batchFrameBytes } from '../jobs/job-request.ts'
 import { deviceEnv, type Gpus } from './gpus.ts'
-import { inheritedEnv } from './inherited-env.ts'
+import { inheritedEnv, withThreads } from './worker-env.ts'
 import type { RankOptions } from './rank-process.ts'
-import { withThreads } from './threads.ts'
-import { wrapped } from './worker-command.ts'
+import type { PreparedModel } from '../../model-archiver/prepare.ts'
+import { fillWrapper } from '../config/worker-wrapper.ts'
 
 /** The worker's entry point. Only a path, because the frontend must not import the worker. */
 const WORKER_MAIN = builtModule('backend-worker/main.js')
@@ -123,4 +123,37 @@ function rankEnv(
     MASTER_ADDR: '127.0.0.1',
     MASTER_PORT: String(first + ((((workerId - first) % ports) + ports) % ports)),
   }
+}
+
+/** A program that runs a model's code, and its arguments. */
+export interface Program {
+  readonly command: string
+  readonly args: readonly string[]
+}
+
+/**
+ * The program behind the wrapper of its model (docs/worker-wrapper.md).
+ * @param wrapper words with placeholders, from the server's configuration; none: no wrapper
+ * @param workerDir the folder that the program writes to
+ */
+export function wrapped(
+  { command, args }: Program,
+  wrapper: readonly string[],
+  { modelDir, workDir }: Pick<PreparedModel, 'modelDir' | 'workDir'>,
+  workerDir: string,
+): Program {
+  const [program, ...options] = fillWrapper(wrapper, {
+    ...{ model_dir: modelDir, work_dir: workDir, worker_dir: workerDir },
+    server_dir: serverDir(),
+  })
+  return program === undefined
+    ? { command, args }
+    : { command: program, args: [...options, command, ...args] }
+}
+
+/** The folder that contains the server's package and the packages that it uses. */
+function serverDir(): string {
+  const root = packageRoot()
+  const modules = serverModules(root)
+  return modules !== undefined && root.startsWith(modules + sep) ? modules : root
 }

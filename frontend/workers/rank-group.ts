@@ -3,9 +3,14 @@ import { ServeError } from '../../common/errors.ts'
 import { startTimer } from '../../common/timer.ts'
 import type { FromWorker, LoadMessage } from '../../protocol/messages.ts'
 import { type ExitCause, HANDLER_THREW, whileLoading } from './exit-cause.ts'
-import { RankProcess, type Rank, type RankEvents, type RankOptions } from './rank-process.ts'
-import { withinTime } from './time-limit.ts'
-import type { FirstRankMessage, RankMessage, WorkerGroup, WorkerGroupEvents } from './worker-group.ts'
+import { type Rank, type RankEvents, type RankOptions, RankProcess } from './rank-process.ts'
+import {
+  type FirstRankMessage,
+  type RankMessage,
+  withinTime,
+  type WorkerGroup,
+  type WorkerGroupEvents,
+} from './worker-group.ts'
 
 export interface RankGroupOptions {
   ranks: RankOptions[]

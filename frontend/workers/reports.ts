@@ -4,8 +4,11 @@ import type { Job } from '../jobs/job.ts'
 import { type ModelFailure, newFailure } from '../models/model-errors.ts'
 import type { Model } from '../models/model.ts'
 import { isMetricLine, parseMetricLine } from '../observe/metrics/metric-line.ts'
-import { archiveFrames } from './archive-frames.ts'
 import type { WorkerEvents, WorkerOutput } from './worker-state.ts'
+import { existsSync, realpathSync } from 'node:fs'
+import { basename } from 'node:path'
+import { notInstalled } from '../../common/texts.ts'
+import { missingPackages } from '../../model-archiver/packages.ts'
 
 type LogMessage = Extract<FromWorker, { type: 'log' }>
 
@@ -108,5 +111,48 @@ export function tellingThrown(error: ServeError): ServeError {
     status,
     detail,
     cause: error.cause,
+  })
+}
+
+/** A line of a stack: of V8 (`at handle (file:///...`), or of Python (`File "/...", line 3`). */
+const FRAME = /^\s*(at\s|File ")/
+
+/**
+ * Names the files of an archive in stack traces as its author knows them, `words.mar/handler.ts:3:9`, where a
+ * process sees the temporary folder that it was unpacked into. Other lines, and models that are folders of
+ * their own, stay as they are.
+ */
+export function archiveFrames({ url, prepared }: Pick<Model, 'url' | 'prepared'>): (text: string) => string {
+  if (prepared.archive === undefined) return (text) => text
+  const shown = `${basename(url.replace(/[?#].*$/, ''))}/`
+  const { modelDir } = prepared
+  // Node tells of a module by the path that links lead to.
+  const folders = [...new Set([modelDir, existsSync(modelDir) ? realpathSync(modelDir) : modelDir])]
+  const places = folders.flatMap((folder) => [`file://${folder}/`, `${folder}/`])
+  const inFrame = (line: string): string =>
+    FRAME.test(line) ? places.reduce((told, place) => told.replaceAll(place, () => shown), line) : line
+  return (text) =>
+    folders.some((folder) => text.includes(folder)) ? text.split('\n').map(inFrame).join('\n') : text
+}
+
+/**
+ * Node tells of the first package that is missing. This names all of them, so that one command installs them.
+ * @param error why a handler did not load
+ * @param handlerPath its module; undefined: it has none
+ * @returns the error itself if it is another one, or if only that package is missing
+ */
+export async function withAllMissing(
+  error: ServeError,
+  handlerPath: string | undefined,
+): Promise<ServeError> {
+  if (handlerPath === undefined || error.code !== 'WORKER_START_FAILED' || error.absent === undefined)
+    return error
+  const names = await missingPackages(handlerPath).catch(() => [])
+  if (names.length < 2) return error
+  const { code, detail, publicCause } = error
+  return new ServeError(code, notInstalled(names), {
+    cause: error,
+    ...(detail !== undefined && { detail }),
+    ...(publicCause !== undefined && { publicCause }),
   })
 }

@@ -5,8 +5,7 @@ import type { CancelReason, FromWorker, PredictRequest } from '../../protocol/me
 import type { Job } from '../jobs/job.ts'
 import type { RunWatcher } from '../jobs/scheduler.ts'
 import type { ModelSettings } from '../models/model-settings.ts'
-import { Batch, type HangLimits } from './batch.ts'
-import { InFlight } from './in-flight.ts'
+import { Batch, type HangLimits, InFlight } from './in-flight.ts'
 import type { WorkerGroup } from './worker-group.ts'
 
 /** The worker that has the requests. */

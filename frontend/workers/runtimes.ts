@@ -2,12 +2,11 @@ import { ServeError } from '../../common/errors.ts'
 import type { Model } from '../models/model.ts'
 import { findPython } from './python/environment/environment.ts'
 import { hasParts } from './gpus.ts'
-import { loadMessage, rankOptions, type LaunchContext, type Start } from './launch.ts'
+import { type LaunchContext, loadMessage, rankOptions, type Start } from './launch.ts'
 import { type PythonLaunch, pythonLaunch, usesTorchrun } from './python/command-line.ts'
 import { checkDevice } from './python/device-check.ts'
 import { PythonGroup } from './python/python-group.ts'
 import { RankGroup } from './rank-group.ts'
-import { refusedGroup } from './refused-group.ts'
 import { createWorkerFolder } from './worker-folder.ts'
 import type { RankOptions } from './rank-process.ts'
 import type { WorkerGroup, WorkerGroupEvents } from './worker-group.ts'
@@ -130,4 +129,24 @@ async function checkGpu(
   }
   const words = await checking
   if (words !== undefined) throw new ServeError('NO_DEVICE', `The GPU cannot be used (require_gpu): ${words}`)
+}
+
+const nothing = (): void => undefined
+
+/** A worker that cannot be started here: it has no processes, and loading it fails. */
+function refusedGroup(reason: ServeError): WorkerGroup {
+  return {
+    pid: -1,
+    pids: [],
+    finishingRanks: 1,
+    unsentBytes: 0,
+    isNative: false,
+    methods: [],
+    load: () => Promise.reject(reason),
+    send: nothing,
+    sendToFirst: nothing,
+    stop: () => Promise.resolve(true),
+    kill: nothing,
+    exited: () => Promise.resolve(),
+  }
 }

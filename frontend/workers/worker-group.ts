@@ -1,9 +1,10 @@
-import type { ServeError } from '../../common/errors.ts'
+import { ServeError } from '../../common/errors.ts'
 import type { ListedMethod } from '../../common/handler-methods.ts'
 import type { TakeItem } from '../../protocol/channel.ts'
 import type { FromWorker, PredictMessage, ToWorker } from '../../protocol/messages.ts'
 import type { ExitCause } from './exit-cause.ts'
 import type { WorkerOutput } from './worker-state.ts'
+import { startTimer } from '../../common/timer.ts'
 
 /** Messages for every rank that gets requests. */
 export type RankMessage = PredictMessage | Extract<ToWorker, { type: 'cancel' | 'input' | 'sequenceEnd' }>
@@ -63,4 +64,19 @@ export interface WorkerGroup {
   kill(): void
   /** Resolves when no process that has started is left, and what they printed is read. */
   exited(): Promise<void>
+}
+
+/** Waits for a part of a worker's start. @throws ServeError WORKER_START_FAILED with `message` after `ms` */
+export async function withinTime<T>(work: Promise<T>, ms: number, message: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const expired = new Promise<never>((_resolve, reject) => {
+    timer = startTimer(() => {
+      reject(new ServeError('WORKER_START_FAILED', message, { publicCause: 'it was not loaded in time' }))
+    }, ms)
+  })
+  try {
+    return await Promise.race([work, expired])
+  } finally {
+    clearTimeout(timer)
+  }
 }

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
-import { archiveFrames } from '../../frontend/workers/archive-frames.ts'
+import { archiveFrames } from '../../frontend/workers/reports.ts'
 import { tempDir } from '../support/temp.ts'
 
 const modelDir = tempDir()

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { Backoff, type StartEnd } from '../../frontend/workers/backoff.ts'
+import { Backoff, type StartEnd } from '../../frontend/workers/worker-life.ts'
 
 const IDLE: StartEnd = { answered: false, byMachine: false }
 

@@ -2,8 +2,14 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import type { ModelSettings } from '../../frontend/models/model-settings.ts'
-import { Devices, type DeviceLease } from '../../frontend/workers/devices.ts'
-import { deviceEnv, findGpus, gpuUsage, hasParts } from '../../frontend/workers/gpus.ts'
+import {
+  deviceEnv,
+  type DeviceLease,
+  Devices,
+  findGpus,
+  gpuUsage,
+  hasParts,
+} from '../../frontend/workers/gpus.ts'
 import { tempDir } from '../support/temp.ts'
 
 function model(settings: Partial<ModelSettings> = {}): ModelSettings {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { joinHeaders, splitHeaders } from '../../common/headers.ts'
-import { handlerHeaders } from '../../frontend/workers/handler-headers.ts'
+import { handlerHeaders } from '../../frontend/workers/in-flight.ts'
 import { truthfulHeaders } from '../../frontend/workers/python/truthful-headers.ts'
 
 /** As a client may try to be explained, described and sent elsewhere. */

@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { ITEM_OVERHEAD_BYTES } from '../../protocol/credit-stream.ts'
-import { Batch } from '../../frontend/workers/batch.ts'
-import { InFlight, type InFlightLink } from '../../frontend/workers/in-flight.ts'
+import { Batch, InFlight, type InFlightLink } from '../../frontend/workers/in-flight.ts'
 import type { RunWatcher } from '../../frontend/jobs/scheduler.ts'
 import { testJob, type TestJob } from '../support/jobs.ts'
 

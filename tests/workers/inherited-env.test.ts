@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from '@jest/globals'
-import { inheritedEnv } from '../../frontend/workers/inherited-env.ts'
+import { inheritedEnv } from '../../frontend/workers/worker-env.ts'
 
 const BEFORE = { ...process.env }
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
-import { Liveness } from '../../frontend/workers/liveness.ts'
+import { Liveness } from '../../frontend/workers/worker-life.ts'
 
 const INTERVAL_MS = 5000
 const LIMIT_MS = 12_000

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import type { Model } from '../../frontend/models/model.ts'
-import { threadsOf, withThreads } from '../../frontend/workers/threads.ts'
+import { threadsOf, withThreads } from '../../frontend/workers/worker-env.ts'
 
 interface Case {
   minWorkers?: number

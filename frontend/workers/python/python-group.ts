@@ -3,8 +3,13 @@ import { ServeError } from '../../../common/errors.ts'
 import { startTimer } from '../../../common/timer.ts'
 import { encodeLoad, type OtfLoad } from './otf/encode.ts'
 import type { ExitCause } from '../exit-cause.ts'
-import { withinTime } from '../time-limit.ts'
-import type { FirstRankMessage, RankMessage, WorkerGroup, WorkerGroupEvents } from '../worker-group.ts'
+import {
+  type FirstRankMessage,
+  type RankMessage,
+  withinTime,
+  type WorkerGroup,
+  type WorkerGroupEvents,
+} from '../worker-group.ts'
 import { loadError, startError } from './load-error.ts'
 import type { PythonLaunch } from './command-line.ts'
 import { Connection, type LoadReply } from './connection.ts'

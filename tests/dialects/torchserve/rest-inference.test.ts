@@ -1,8 +1,8 @@
 import { splitHeaders } from '../../../common/headers.ts'
-import { handlerHeaders } from '../../../frontend/workers/handler-headers.ts'
+import { handlerHeaders } from '../../../frontend/workers/in-flight.ts'
 import { describe, expect, test } from '@jest/globals'
 import { createInferenceApp } from '../../../frontend/dialects/rest-apps.ts'
-import { ask, bytes, startRig, Wire, type Rig } from '../../support/http/rig.ts'
+import { ask, bytes, type Rig, startRig, Wire } from '../../support/http/rig.ts'
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 

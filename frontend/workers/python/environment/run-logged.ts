@@ -3,7 +3,7 @@ import { MARK, orphanGuard } from '../../orphan-guard.ts'
 import { killGroup } from '../../processes.ts'
 import { readLines } from '../../read-lines.ts'
 import { startTimer } from '../../../../common/timer.ts'
-import type { Program } from '../../worker-command.ts'
+import type { Program } from '../../launch.ts'
 
 export interface LoggedRun {
   readonly env: Record<string, string>

@@ -1,5 +1,7 @@
 import { processors } from '../../common/processors.ts'
 import type { Model } from '../models/model.ts'
+import { setOwn } from '../../common/json.ts'
+import type { Settings } from '../config/settings.ts'
 
 /** What numeric libraries read when they are loaded; the last is for handlers that ship with the server. */
 const VARIABLES = [
@@ -67,4 +69,24 @@ function isAtZero({ minWorkers, workers }: Sharing): boolean {
 function wanted(text: string | undefined): number | undefined {
   const number = Number(/^\s*(\d+)\s*(,|$)/.exec(text ?? '')?.[1])
   return number > 0 ? number : undefined
+}
+
+/** Variables of the server with a secret of its own, such as TS_KEYSTORE_PASS. */
+const OWN_SECRET = /^TS_(.*_)?(PASS|PASSWORD|SECRET)$/i
+
+/**
+ * The server's variables for processes that run a model's code, as in TorchServe: without those that
+ * `blacklist_env_vars` matches, and without those that contain a password of the server.
+ */
+export function inheritedEnv({
+  blacklistEnvVars,
+  keystorePass,
+}: Pick<Settings, 'blacklistEnvVars' | 'keystorePass'>): Record<string, string> {
+  const env: Record<string, string> = {}
+  for (const [name, value] of Object.entries(process.env)) {
+    if (value === undefined || blacklistEnvVars?.test(name) === true) continue
+    if (OWN_SECRET.test(name) || value === keystorePass) continue
+    setOwn(env, name, value)
+  }
+  return env
 }
