@@ -8,10 +8,10 @@ import type {
   StoppingCriterion,
 } from './handler.ts'
 import { SEND, sendToBatch } from './intermediate.ts'
-import { ContextLogger } from './logger.ts'
+import { ContextLogger } from './outlet.ts'
 import { ContextMetrics } from './metrics.ts'
 import type { LoadedModel } from './model.ts'
-import type { RequestGroup } from './request-group.ts'
+import type { RequestGroup } from './batch.ts'
 import { type ResponseHead, setContentType, setHeader, setStatus } from './response-head.ts'
 import type { ResponseStream } from './response-stream.ts'
 

@@ -1,9 +1,8 @@
 import { ServeError } from '../common/errors.ts'
-import { body, json, kserve, type Open, type Opened } from './envelope-formats.ts'
-import { kserveV2 } from './envelope-v2.ts'
+import { body, json, kserve, kserveV2, type Open, type Opened } from './envelope-formats.ts'
 import type { Context, Handler, HandlerRequest, HandlerResponse } from './handler.ts'
-import { isAsyncIterable } from './iterate.ts'
-import type { LoadedHandler } from './native.ts'
+import { isAsyncIterable } from './intermediate.ts'
+import type { LoadedHandler } from './loader.ts'
 import { checkAnswer } from './output.ts'
 
 const ENVELOPES: ReadonlyMap<string, Open> = new Map([

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { ServeError } from '../common/errors.ts'
 import { type Outlet, sendLog } from './outlet.ts'
-import { isPredictionException } from './prediction-exception.ts'
+import type { CancelReason } from '../protocol/messages.ts'
 
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 const MAX_MESSAGE_CHARACTERS = 4096
@@ -82,5 +82,58 @@ export function describeThrown(thrown: unknown): string {
     return inspect(thrown).replace(OWN_FRAME, '$1').slice(0, MAX_DETAIL_CHARACTERS)
   } catch {
     return 'A thrown value that cannot be printed'
+  }
+}
+
+/**
+ * Errors that the server gave to a handler: abort reasons and refused sends. An unhandled rejection with one
+ * of them must not end the worker and its other requests; main.ts checks here.
+ */
+const own = new WeakSet()
+
+/** Marks an error as the server's own and returns it. */
+export function markOwn<E extends Error>(error: E): E {
+  own.add(error)
+  return error
+}
+
+export function isOwn(thrown: unknown): boolean {
+  return typeof thrown === 'object' && thrown !== null && own.has(thrown)
+}
+
+/**
+ * Throw it, or return it as an item, to fail a request with your own status and message, which the client
+ * sees. Any other error answers 503 `Prediction failed`, and only the log contains its message.
+ */
+export class PredictionException extends Error {
+  override readonly name = 'PredictionException'
+  /** HTTP status, 400 to 599; any other value becomes 500. Default 500. */
+  readonly code: number
+
+  constructor(message: string, code = 500) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** Checks the shape, so that an instance from another copy of this package is recognized. */
+export function isPredictionException(thrown: unknown): thrown is PredictionException {
+  return (
+    thrown instanceof Error &&
+    thrown.name === 'PredictionException' &&
+    'code' in thrown &&
+    typeof thrown.code === 'number'
+  )
+}
+
+/** The abort reason of a cancelled request. Its name is `AbortError`, as in the web platform. */
+export class RequestCancelledError extends Error {
+  override readonly name = 'AbortError'
+  readonly reason: CancelReason
+
+  constructor(reason: CancelReason) {
+    super(`The request was cancelled: ${reason}`)
+    this.reason = reason
+    markOwn(this)
   }
 }

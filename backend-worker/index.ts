@@ -59,7 +59,7 @@ export {
 export { StopFilter } from '../common/openai/stop-filter.ts'
 export { OpenAIRuntime } from '../handlers/openai-provider/handler.ts'
 export { OpenAIError } from './openai/error.ts'
-export { PredictionException } from './prediction-exception.ts'
+export { PredictionException } from './handler-error.ts'
 export {
   ArrayCodec,
   Base64Codec,

@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import type { InputPart } from '../protocol/messages.ts'
-import { exactJson } from '../common/exact-json.ts'
+import { exactJson, parseJsonBytes } from '../common/exact-json.ts'
 import { isObject, setOwn } from '../common/json.ts'
-import { parseClientJson } from './bounded-json.ts'
 import type { HandlerRequest } from './handler.ts'
+import { checkTensorBody } from '../common/json-bounds.ts'
 
 /**
  * The parts of a request as the handler gets them: part name -> value. JSON is parsed and text becomes a
@@ -51,4 +51,87 @@ function legible(value: unknown): unknown {
 
 function asBuffer(data: Uint8Array): Buffer {
   return Buffer.isBuffer(data) ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength)
+}
+
+/** The default of max_request_elements. */
+const DEFAULT_ELEMENTS = 250_000
+
+/** A worker serves one model, so all its requests have the same bounds. */
+let maxElements = DEFAULT_ELEMENTS
+
+/** Sets the most elements of a request's JSON, as checkTensorBody counts them. */
+export function limitJson(elements = DEFAULT_ELEMENTS): void {
+  maxElements = elements
+}
+
+/**
+ * Parses JSON of a client. Its elements are counted before they are built, because they take far more time
+ * and memory than their bytes.
+ * @throws ServeError INVALID_ARGUMENT with too many elements or levels
+ * @throws SyntaxError
+ */
+export function parseClientJson(json: Uint8Array): unknown {
+  const bytes = Buffer.from(json.buffer, json.byteOffset, json.byteLength)
+  checkTensorBody(bytes, maxElements)
+  return parseJsonBytes(bytes)
+}
+
+/**
+ * The further inputs of a request whose client sends several. Inputs wait here until the handler asks for
+ * them.
+ */
+export class InputQueue implements AsyncIterable<Uint8Array> {
+  readonly #onTaken: () => void
+  readonly #waiting: Uint8Array[] = []
+  #ended = false
+  #error: Error | undefined
+  #wake: (() => void) | undefined
+
+  /** `onTaken` is called for each input that the handler asks for, before it is there. */
+  constructor(onTaken: () => void) {
+    this.#onTaken = onTaken
+  }
+
+  push(data: Uint8Array): void {
+    // A copy, because the message shares its memory with others.
+    this.#waiting.push(Uint8Array.from(data))
+    this.#wakeUp()
+  }
+
+  /** No further input follows. */
+  end(): void {
+    this.#ended = true
+    this.#wakeUp()
+  }
+
+  /** The request was cancelled: the next read throws the reason. */
+  fail(error: Error): void {
+    this.#error ??= error
+    this.#waiting.length = 0
+    this.#wakeUp()
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
+    for (;;) {
+      if (!this.#isOver) this.#onTaken()
+      while (this.#waiting.length === 0 && !this.#isOver)
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve
+        })
+      if (this.#error !== undefined) throw this.#error
+      const next = this.#waiting.shift()
+      if (next === undefined) return
+      yield next
+    }
+  }
+
+  /** Whether no input is left, and none will come. */
+  get #isOver(): boolean {
+    return this.#waiting.length === 0 && (this.#ended || this.#error !== undefined)
+  }
+
+  #wakeUp(): void {
+    this.#wake?.()
+    this.#wake = undefined
+  }
 }

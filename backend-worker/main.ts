@@ -2,8 +2,7 @@ import { writeSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { keepTicksFast } from '../common/timer.ts'
 import { parseArguments, rankFrom, type WorkerAddress } from './arguments.ts'
-import { describeThrown } from './handler-error.ts'
-import { isOwn } from './own-errors.ts'
+import { describeThrown, isOwn } from './handler-error.ts'
 import { WorkerSession } from './session.ts'
 
 /**

@@ -1,6 +1,6 @@
 import type { LoadMessage } from '../protocol/messages.ts'
 import type { ContextProperties, SequenceHeaders } from './handler.ts'
-import { MetricCache } from './metric-cache.ts'
+import { MetricCache } from './metrics.ts'
 import type { Outlet } from './outlet.ts'
 import type { StreamLimits } from './response-stream.ts'
 

@@ -1,4 +1,5 @@
 import type { FromWorker, LogLevel } from '../protocol/messages.ts'
+import type { Logger } from './handler.ts'
 
 /** The destination of messages to the frontend: the channel, or a list in a test. */
 export interface Outlet {
@@ -30,4 +31,36 @@ export function sendLog(outlet: Outlet, level: LogLevel, message: unknown, reque
 /** Sends a metric. Drops it when the frontend does not keep up. */
 export function sendMetric(outlet: Outlet, metric: FromWorker & { type: 'metric' }): void {
   if (outlet.unsentBytes <= MAX_UNSENT_BYTES) outlet.send(metric)
+}
+
+/** `context.logger`: writes to the frontend's model log, with the request id if an index is given. */
+export class ContextLogger implements Logger {
+  readonly #outlet: Outlet
+  readonly #requestIds: readonly string[]
+
+  constructor(outlet: Outlet, requestIds: readonly string[]) {
+    this.#outlet = outlet
+    this.#requestIds = requestIds
+  }
+
+  debug(message: string, requestIndex?: number): void {
+    this.#log('debug', message, requestIndex)
+  }
+
+  info(message: string, requestIndex?: number): void {
+    this.#log('info', message, requestIndex)
+  }
+
+  warn(message: string, requestIndex?: number): void {
+    this.#log('warn', message, requestIndex)
+  }
+
+  error(message: string, requestIndex?: number): void {
+    this.#log('error', message, requestIndex)
+  }
+
+  #log(level: LogLevel, message: string, requestIndex: number | undefined): void {
+    const requestId = requestIndex === undefined ? undefined : this.#requestIds[requestIndex]
+    sendLog(this.#outlet, level, message, requestId)
+  }
 }

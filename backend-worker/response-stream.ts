@@ -3,10 +3,9 @@ import type { HandlerMethod } from '../common/handler-methods.ts'
 import { headerValue, splitHeaders } from '../common/headers.ts'
 import { CreditStream, itemCost } from '../protocol/credit-stream.ts'
 import type { CancelReason, PredictRequest, ResponseMessage, StreamNext } from '../protocol/messages.ts'
-import { InputQueue } from './input-queue.ts'
-import { markOwn } from './own-errors.ts'
+import { InputQueue } from './input.ts'
+import { markOwn, RequestCancelledError } from './handler-error.ts'
 import type { Outlet } from './outlet.ts'
-import { RequestCancelledError } from './request-cancelled-error.ts'
 import type { ResponseHead } from './response-head.ts'
 
 /** Milliseconds between two signs of life. */

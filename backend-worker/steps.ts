@@ -1,14 +1,14 @@
 import { ServeError } from '../common/errors.ts'
 import type { PredictRequest } from '../protocol/messages.ts'
-import type { BatchHost } from './batch.ts'
+import { type BatchHost, encodeItem, RequestGroup } from './batch.ts'
 import { HandlerContext } from './context.ts'
-import type { HandlerRequest } from './handler.ts'
-import { callHook } from './handler-error.ts'
+import type { HandlerRequest, StoppingCriterion } from './handler.ts'
+import { callHook, handlerError } from './handler-error.ts'
 import type { LoadedModel } from './model.ts'
-import type { LoadedHandler } from './native.ts'
+import type { LoadedHandler } from './loader.ts'
 import { ResponseStream, type StreamOwner } from './response-stream.ts'
-import { Step } from './step.ts'
 import { Timings } from './timings.ts'
+import { checkAnswer } from './output.ts'
 
 /** A request that has not ended. */
 interface Running {
@@ -129,3 +129,56 @@ function sharing(members: readonly Running[]): readonly (readonly Running[])[] {
 
 /** Fails the requests that have not ended; a cancelled one fails with the reason of its cancel. */
 const LEFT = new ServeError('CANCELLED', 'The request was cancelled')
+
+type StoppingCriteria = readonly (StoppingCriterion | null | undefined)[] | undefined
+
+/** One call of the handler in continuous batching, with the requests that take part in it. */
+class Step extends RequestGroup {
+  readonly streams: readonly ResponseStream[]
+  readonly #next: (boolean | undefined)[] = []
+
+  constructor(streams: readonly ResponseStream[], host: BatchHost) {
+    super(host)
+    this.streams = streams
+  }
+
+  override setNext(index: number, next: boolean): void {
+    this.#next[index] = next
+  }
+
+  /**
+   * Sends the handler's result: one item per request, intermediate or last according to criteria and
+   * `setStreamNext`.
+   * @throws ServeError INVALID_OUTPUT when the result is not a list with one item per request
+   */
+  finish(answer: unknown, criteria: StoppingCriteria): void {
+    const items = checkAnswer(answer, this.streams.length)
+    this.streams.forEach((stream, i) => {
+      if (stream.gone !== undefined) return
+      try {
+        this.#answer(stream, items[i], this.#goesOn(i, items[i], criteria))
+      } catch (thrown) {
+        stream.fail(handlerError(thrown))
+      }
+    })
+  }
+
+  /** Fails only the requests that take part. */
+  fail(thrown: unknown): void {
+    const error = handlerError(thrown)
+    for (const stream of this.streams) stream.fail(error)
+  }
+
+  #answer(stream: ResponseStream, item: unknown, goesOn: boolean): void {
+    if (item instanceof Error) stream.fail(handlerError(item))
+    else if (!goesOn) stream.finish(encodeItem(stream, item, true))
+    else if (item === undefined) stream.alive()
+    else stream.push(encodeItem(stream, item, false))
+  }
+
+  #goesOn(i: number, item: unknown, criteria: StoppingCriteria): boolean {
+    if (item instanceof Error) return false
+    const criterion = criteria?.[i]
+    return criterion == null ? this.#next[i] === true : criterion(item) === false
+  }
+}

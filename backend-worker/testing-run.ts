@@ -1,7 +1,8 @@
 import { ServeError } from '../common/errors.ts'
 import { itemCost } from '../protocol/credit-stream.ts'
-import type { FromWorker, LogMessage, MetricKind } from '../protocol/messages.ts'
+import type { FromWorker, InputPart, LogMessage, MetricKind } from '../protocol/messages.ts'
 import type { Outlet } from './outlet.ts'
+import { exactJson } from '../common/exact-json.ts'
 
 /** Called with each intermediate response. Its result is awaited before the handler gets credit. */
 export type OnItem = (item: string, requestIndex: number) => void | Promise<void>
@@ -106,4 +107,22 @@ function emptyResponse(): TestResponse {
     streamed: false,
     error: undefined,
   }
+}
+
+/** A value of a request: a string is sent as text, bytes as binary, anything else as JSON. */
+export type TestInput =
+  | string
+  | number
+  | bigint
+  | boolean
+  | null
+  | Uint8Array
+  | readonly TestInput[]
+  | { readonly [key: string]: TestInput }
+
+/** The part that a client would send for the value. */
+export function toPart(name: string, value: TestInput): InputPart {
+  if (value instanceof Uint8Array) return { name, data: value }
+  if (typeof value === 'string') return { name, contentType: 'text/plain', data: Buffer.from(value) }
+  return { name, contentType: 'application/json', data: Buffer.from(exactJson(value)) }
 }

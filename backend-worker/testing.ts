@@ -20,12 +20,10 @@ import type { Handler } from './handler.ts'
 import { startService } from './load.ts'
 import { asHandler } from './loader.ts'
 import { modelFrom } from './model.ts'
-import { type TestInput, toPart } from './testing-input.ts'
-import { type OnItem, type RunResult, TestRun } from './testing-run.ts'
+import { type OnItem, type RunResult, type TestInput, TestRun, toPart } from './testing-run.ts'
 import type { InferenceHandler } from './open-inference/types.ts'
 
-export type { TestInput } from './testing-input.ts'
-export type { OnItem, RunResult, TestMetric, TestResponse } from './testing-run.ts'
+export type { OnItem, RunResult, TestInput, TestMetric, TestResponse } from './testing-run.ts'
 
 /**
  * One request: only its `body`, or named parts and headers. Strings arrive as text, bytes as a Buffer, and

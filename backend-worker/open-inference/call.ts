@@ -1,9 +1,15 @@
 import { ServeError } from '../../common/errors.ts'
-import { decodeRequest, TENSORS_TYPE, type InferRequest } from '../../common/tensors/message.ts'
+import { decodeRequest, type InferRequest, requestFrom, TENSORS_TYPE } from '../../common/tensors/message.ts'
 import type { PredictRequest } from '../../protocol/messages.ts'
 import type { Context, HandlerRequest } from '../handler.ts'
 import { encodeRaw, type RawResponse } from './messages.ts'
-import { fromParts, toPlain } from './plain.ts'
+import { isUtf8 } from 'node:buffer'
+import { exactJson } from '../../common/exact-json.ts'
+import { isObject } from '../../common/json.ts'
+import { joinElements, splitElements } from '../../common/tensors/bytes.ts'
+import type { RawTensor } from '../../common/tensors/tensor.ts'
+import { withTensors } from '../../common/tensors/to-json.ts'
+import { parseClientJson } from '../input.ts'
 
 /** One request to a handler of the Open Inference Protocol, and how its responses are encoded. */
 export interface Call {
@@ -42,4 +48,51 @@ export function encodeFor(
   }
   context.setResponseContentType(index, TENSORS_TYPE)
   return encodeRaw({ ...response, id: response.id ?? request.id })
+}
+
+/**
+ * Converts a request of one of TorchServe's routes. A JSON body with `inputs` is an inference request.
+ * Otherwise each part becomes an input with its name, BYTES `[1]`; JSON that is not a string is passed as
+ * JSON text.
+ * @throws ServeError INVALID_TENSOR; INVALID_ARGUMENT for JSON of too many elements
+ */
+function fromParts(parts: HandlerRequest): InferRequest {
+  const body = parts['body'] ?? parts['data']
+  const json = parsed(body)
+  if (isObject(json) && Array.isArray(json['inputs'])) return requestFrom(json)
+  return { inputs: Object.entries(parts).map(([name, value]) => bytesTensor(name, value)) }
+}
+
+/** A body without a content type may be JSON too. */
+function parsed(body: unknown): unknown {
+  if (!(body instanceof Uint8Array) || body[0] !== 0x7b) return body
+  try {
+    return parseClientJson(body)
+  } catch (thrown) {
+    if (thrown instanceof ServeError) throw thrown
+    return undefined
+  }
+}
+
+function bytesTensor(name: string, value: unknown): RawTensor {
+  const isBytes = value instanceof Uint8Array
+  const element = isBytes || typeof value === 'string' ? value : exactJson(value)
+  const isText = typeof element === 'string' || isUtf8(element)
+  const parameters = isText ? { content_type: 'str' } : undefined
+  return { name, datatype: 'BYTES', shape: [1], parameters, data: joinElements([element]) }
+}
+
+/**
+ * The response for a client of TorchServe: the element itself if there is one output with one BYTES element,
+ * else JSON.
+ */
+function toPlain(response: RawResponse): { body: Uint8Array; contentType?: string } {
+  const [output, ...others] = response.outputs
+  if (output?.datatype === 'BYTES' && others.length === 0) {
+    const elements = splitElements(output)
+    if (elements.length === 1) return { body: elements[0]! }
+  }
+  const { id, model_name, model_version, parameters, outputs } = response
+  const json = withTensors({ model_name, model_version, id, parameters }, 'outputs', outputs)
+  return { body: Buffer.from(json), contentType: 'application/json' }
 }

@@ -1,5 +1,5 @@
 import { brainToFloats, type Datatype, halfToFloats, NUMERIC } from '../../common/tensors/datatypes.ts'
-import { PredictionException } from '../prediction-exception.ts'
+import { PredictionException } from '../handler-error.ts'
 import type { InputTensor, OutputTensor } from './types.ts'
 
 /**

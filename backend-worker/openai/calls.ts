@@ -5,18 +5,23 @@ import type { PredictRequest } from '../../protocol/messages.ts'
 import { ChatStream, CompletionStream, type StreamHead } from '../../common/openai/chunks.ts'
 import { Collector } from '../../common/openai/collect.ts'
 import {
+  type ChatChunk,
   type ChatCompletionRequest,
+  type ChatDelta,
+  type ChatLogprobs,
   type Completion,
+  type CompletionChunk,
+  type CompletionLogprobs,
   type CompletionRequest,
   embeddingsAnswer,
   type EmbeddingsRequest,
+  type FinishReason,
   type SamplingOptions,
+  type ToolCall,
 } from '../../common/openai/types.ts'
 import type { Context, Handler } from '../handler.ts'
-import { isAsyncIterable } from '../iterate.ts'
-import { sendIntermediatePredictResponse } from '../intermediate.ts'
-import type { NativeCall } from '../native.ts'
-import { chatChunks, completionChunks } from './as-chunks.ts'
+import { isAsyncIterable, sendIntermediatePredictResponse } from '../intermediate.ts'
+import type { NativeCall } from '../loader.ts'
 
 /** The methods of the API; each is optional. */
 export type OpenAIHandler = Pick<Handler, 'chatCompletions' | 'completions' | 'embeddings'>
@@ -134,4 +139,42 @@ function bodyOf(request: PredictRequest): unknown {
   const part = request.parts[0]
   if (part === undefined) throw new ServeError('PROTOCOL', 'A request of the OpenAI API must have a body')
   return parseJsonBytes(part.data)
+}
+
+/** A complete chat completion as stream chunks, for handlers that do not stream. */
+function chatChunks({ choices, ...whole }: Completion): ChatChunk[] {
+  return choices.map((choice, place) => {
+    const { tool_calls: calls, ...delta } = (choice['message'] ?? {}) as ChatDelta & {
+      tool_calls?: ToolCall[]
+    }
+    const made =
+      calls === undefined ? delta : { ...delta, tool_calls: calls.map((call, i) => ({ ...call, index: i })) }
+    return {
+      ...whole,
+      object: 'chat.completion.chunk',
+      choices: [
+        {
+          index: Number(choice['index'] ?? place),
+          delta: { role: 'assistant', ...made },
+          logprobs: choice['logprobs'] as ChatLogprobs | null,
+          finish_reason: (choice['finish_reason'] ?? 'stop') as FinishReason,
+        },
+      ],
+    }
+  })
+}
+
+/** The same for a legacy completion. */
+function completionChunks({ choices, ...whole }: Completion): CompletionChunk[] {
+  return choices.map((choice, place) => ({
+    ...whole,
+    choices: [
+      {
+        index: Number(choice['index'] ?? place),
+        text: typeof choice['text'] === 'string' ? choice['text'] : '',
+        logprobs: choice['logprobs'] as CompletionLogprobs | null,
+        finish_reason: (choice['finish_reason'] ?? 'stop') as FinishReason,
+      },
+    ],
+  }))
 }

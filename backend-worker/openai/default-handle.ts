@@ -9,9 +9,8 @@ import type {
   EmbeddingsRequest,
 } from '../../common/openai/types.ts'
 import type { Context, Handler, HandlerRequest, HandlerResponse } from '../handler.ts'
-import { isAsyncIterable } from '../iterate.ts'
-import { sendIntermediatePredictResponse } from '../intermediate.ts'
-import { PredictionException } from '../prediction-exception.ts'
+import { isAsyncIterable, sendIntermediatePredictResponse } from '../intermediate.ts'
+import { PredictionException } from '../handler-error.ts'
 import type { OpenAIHandler } from './calls.ts'
 
 type Fields = Record<string, unknown>

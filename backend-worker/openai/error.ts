@@ -1,4 +1,4 @@
-import { PredictionException } from '../prediction-exception.ts'
+import { PredictionException } from '../handler-error.ts'
 
 /**
  * An error for clients of the OpenAI API: an HTTP status, a `code` for programs such as

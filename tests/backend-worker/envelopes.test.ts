@@ -2,14 +2,14 @@ import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { Context, Handler, HandlerRequest } from '../../backend-worker/index.ts'
 import {
-  type RunOptions,
   runHandler,
+  type RunOptions,
   type TestInput,
   type TestRequest,
 } from '../../backend-worker/testing.ts'
 import { ServeError } from '../../common/errors.ts'
 import { inEnvelope } from '../../backend-worker/envelope.ts'
-import { loadedHandler } from '../../backend-worker/native.ts'
+import { loadedHandler } from '../../backend-worker/loader.ts'
 
 type Rows = unknown[]
 

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { InputQueue } from '../../backend-worker/input-queue.ts'
+import { InputQueue } from '../../backend-worker/input.ts'
 
 test('an input that waits has its own memory: what is done to that of its message does not change it', async () => {
   let taken = 0

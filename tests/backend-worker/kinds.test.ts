@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { loadedHandler } from '../../backend-worker/native.ts'
+import { loadedHandler } from '../../backend-worker/loader.ts'
 import type { LoadMessage } from '../../protocol/messages.ts'
 import {
   handlerModule,

@@ -1,5 +1,5 @@
 import { afterEach, expect, jest, test } from '@jest/globals'
-import type * as LostInJson from '../../backend-worker/lost-in-json.ts'
+import type * as LostInJson from '../../backend-worker/output.ts'
 
 const written: string[] = []
 const spy = jest.spyOn(process.stderr, 'write').mockImplementation((text) => {
@@ -14,7 +14,7 @@ afterEach(() => {
 
 /** The module with its count of looks at the beginning, as in a new worker. */
 const fresh = (): Promise<typeof LostInJson> =>
-  import(`../../backend-worker/lost-in-json.ts?${written.length}${Math.random()}`)
+  import(`../../backend-worker/output.ts?${written.length}${Math.random()}`)
 
 function nested(levels: number): object {
   let value: object = { end: new Map() }
