@@ -1,7 +1,6 @@
 import { write, writeSync } from 'node:fs'
 import { Allowance } from '../../../common/byte-flow.ts'
 import { startTimer } from '../../../common/timer.ts'
-import { droppedLine } from './log-line.ts'
 
 /** Takes lines, each with its line end. */
 export interface LineWriter {
@@ -114,7 +113,7 @@ export abstract class Appender implements LineWriter {
     this.#ended = true
     clearTimeout(this.#timer)
     try {
-      this.#reportLost()
+      if (this.#unreported > 0) this.#reportLost()
       if (this.#rest !== undefined) writeSync(this.fd, this.#rest)
       if (this.#waiting !== '') writeSync(this.fd, this.#waiting)
       this.closed()
@@ -130,9 +129,6 @@ export abstract class Appender implements LineWriter {
    * @param bytes of the write that begins; undefined: of a failed one that is tried again
    */
   protected abstract prepare(bytes: number | undefined): void
-
-  /** Called when so many bytes have been written. */
-  protected abstract wrote(bytes: number): void
 
   /** Reports a failed write. @returns milliseconds until it is tried again; undefined: nobody reads */
   protected abstract retryAfter(error: NodeJS.ErrnoException): number | undefined
@@ -179,7 +175,7 @@ export abstract class Appender implements LineWriter {
     if (this.#ended) return
     // After much text at once, lines would wait for as many pauses as it took writes.
     if (this.#waiting.length < FULL) this.#writes.use()
-    this.#reportLost()
+    if (this.#unreported > 0) this.#reportLost()
     const bytes = Buffer.from(this.#waiting)
     this.#waiting = ''
     this.prepare(bytes.byteLength)
@@ -191,7 +187,6 @@ export abstract class Appender implements LineWriter {
     write(this.fd, bytes, 0, bytes.byteLength, null, (error, written) => {
       if (this.#ended) return
       if (error !== null) return this.#failed(error, bytes)
-      this.wrote(written)
       if (written < bytes.byteLength) return this.#write(bytes.subarray(written))
       this.#failure = undefined
       this.#writing = false
@@ -220,8 +215,18 @@ export abstract class Appender implements LineWriter {
   }
 
   #reportLost(): void {
-    if (this.#unreported === 0) return
     this.#waiting += this.#droppedLine(this.#unreported, this.#why)
     this.#unreported = 0
   }
+}
+
+/** ISO 8601 in local time, with log4j's comma. */
+export function localTime(time: number): string {
+  const offset = new Date(time).getTimezoneOffset() * 60_000
+  return new Date(time - offset).toISOString().slice(0, -1).replace('.', ',')
+}
+
+/** A line of the server's log, with its line end. */
+export function droppedLine(count: number, why: string): string {
+  return `${localTime(Date.now())} [WARN ] main torchserve - ${count} lines dropped: ${why}\n`
 }

@@ -30,12 +30,8 @@ export class ConsoleWriter extends Appender {
     this.isOver = true
   }
 
-  protected override prepare(): void {
-    // The descriptor stays.
-  }
-
-  protected override wrote(): void {
-    this.#retryMs = RETRY_MS
+  protected override prepare(bytes: number | undefined): void {
+    if (bytes !== undefined) this.#retryMs = RETRY_MS
   }
 
   protected override retryAfter({ code, message }: NodeJS.ErrnoException): number | undefined {

@@ -1,4 +1,4 @@
-import { closeSync, fchmodSync, fstatSync, openSync, statSync } from 'node:fs'
+import { closeSync, fchmodSync, fstatSync, openSync, type Stats, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { makeFolderSync } from '../../../common/files.ts'
 import { Appender, type AppenderOptions } from './appender.ts'
@@ -27,8 +27,11 @@ export class LogFile extends Appender {
   readonly #path: string
   readonly #maxBytes: number
   readonly #keepBytes: number
-  #size = 0
+  /** The local day of its lines, and its end, in milliseconds since the epoch. */
   #day = 0
+  #dayEnd = 0
+  /** A file that could not be rolled goes on until then. */
+  #rollsAfter = 0
   #compressing = Promise.resolve()
 
   /** Opens the file; makes its folder if needed. @throws errors of the file system */
@@ -54,13 +57,13 @@ export class LogFile extends Appender {
   }
 
   protected override prepare(bytes: number | undefined): void {
-    if (this.#isGone()) this.#replace()
-    if (bytes === undefined || this.#size === 0) return
-    if (this.#size + bytes > this.#maxBytes || Date.now() >= endOfDay(this.#day)) this.#roll()
-  }
-
-  protected override wrote(bytes: number): void {
-    this.#size += bytes
+    const own = fstatSync(this.fd)
+    if (this.#isReplaced(own)) this.#replace()
+    else if (bytes !== undefined && own.size > 0) {
+      const now = Date.now()
+      const isFull = own.size + bytes > this.#maxBytes && now >= this.#rollsAfter
+      if (isFull || now >= this.#dayEnd) this.#roll()
+    }
   }
 
   protected override retryAfter(error: Error): number {
@@ -72,15 +75,13 @@ export class LogFile extends Appender {
     closeSync(this.fd)
   }
 
-  /** Whether another file, or none, has the name of this one. Takes over the size of a truncated file. */
-  #isGone(): boolean {
-    const own = fstatSync(this.fd)
-    this.#size = Math.min(this.#size, own.size)
+  /** Whether another file, or none, has the name of this one. */
+  #isReplaced(own: Stats): boolean {
     try {
-      const { ino, dev } = statSync(this.#path)
-      return ino !== own.ino || dev !== own.dev
-    } catch (error) {
-      return (error as NodeJS.ErrnoException).code === 'ENOENT'
+      const found = statSync(this.#path, { throwIfNoEntry: false })
+      return found?.ino !== own.ino || found.dev !== own.dev
+    } catch {
+      return false // nobody can tell
     }
   }
 
@@ -103,8 +104,7 @@ export class LogFile extends Appender {
       this.#prune()
       this.#compress()
     } catch (error) {
-      this.#day = Date.now() // continue in the old file until tomorrow
-      this.#size = 0
+      this.#dayEnd = this.#rollsAfter = endOfDay(Date.now()) // continue in the old file until tomorrow
       this.#warn(error as Error)
     }
   }
@@ -113,8 +113,8 @@ export class LogFile extends Appender {
   #use(fd: number): void {
     const { size, mtimeMs } = fstatSync(fd)
     this.fd = fd
-    this.#size = size
     this.#day = size === 0 ? Date.now() : mtimeMs
+    this.#dayEnd = endOfDay(this.#day)
   }
 
   /**
