@@ -68,6 +68,7 @@ const ORDER: readonly (readonly [string, readonly string[]])[] = [
       'internals/attacks',
       'floods',
       'internals/reliability',
+      'internals/test-evidence',
       'internals/coverage',
       'internals/conformance',
       'internals/performance',

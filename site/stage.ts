@@ -24,6 +24,13 @@ export function repositoryPages(): Map<string, string> {
   ])
 }
 
+/** Pages for maintainers, the changelog, and the output of --help are not searched. */
+export function isSearched(page: string): boolean {
+  return !/^(internals\/|(architecture|floods|contributing|vulnerabilities|changelog|reference\/commands)\.md$)/.test(
+    page,
+  )
+}
+
 /** Writes all pages into {@link PAGES}, which is emptied first. */
 export async function stage(): Promise<void> {
   rmSync(PAGES, { recursive: true, force: true })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { defineConfig } from 'vitepress'
 import { sidebar } from '../sidebar.ts'
 import { slug } from '../slug.ts'
-import { PAGES, SITE } from '../stage.ts'
+import { isSearched, PAGES, SITE } from '../stage.ts'
 
 function titles(): Map<string, string> {
   const pages = readdirSync(PAGES, { recursive: true, encoding: 'utf8' }).filter((path) =>
@@ -30,7 +30,12 @@ export default defineConfig({
     sidebar: sidebar(titles()),
     outline: [2, 3],
     // The index is a file of the site: search needs no other server.
-    search: { provider: 'local' },
+    search: {
+      provider: 'local',
+      options: {
+        _render: (text, env, markdown) => (isSearched(env.relativePath) ? markdown.render(text, env) : ''),
+      },
+    },
     socialLinks: [{ icon: 'github', link: 'https://github.com/torchserve-ts/torchserve-ts' }],
   },
 })

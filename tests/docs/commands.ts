@@ -33,6 +33,16 @@ export const NOT_RUN: readonly (readonly [words: string, reason: string])[] = [
     'needs the project of the block before; tests/e2e/project.test.ts asks such projects',
   ],
   ['"model": "gemma-3-270m-it-Q8_0"', 'needs a model of 291 MB; npm run test:gemma asks it'],
+  [
+    '--start --no-config-snapshots',
+    'has every model of a store; tests/e2e/snapshots.test.ts starts with --ncs',
+  ],
+  ['docker compose', 'needs a container engine; the page says that nobody started it'],
+  ['serve model.gguf', 'stays in the foreground; tests/cli/serve-model.test.ts serves such files'],
+  [
+    'curl http://127.0.0.1:8082/metrics',
+    'needs a server with the port of metrics; tests/e2e/metrics.test.ts reads it',
+  ],
   ['docker build', 'needs a container engine; npm run test:image executes the steps of the image'],
   ['docker run', 'needs a container engine; npm run test:image starts a server in the image'],
   ['docker stop', 'needs a container engine; npm run test:image stops a server in the image'],

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import MiniSearch from 'minisearch'
-import { problemsOf } from '../../site/check.ts'
+import { problemsOf, SEARCHES } from '../../site/check.ts'
 import { sidebar } from '../../site/sidebar.ts'
 import { repositoryPages } from '../../site/stage.ts'
 import { tempDir } from '../support/temp.ts'
@@ -30,8 +30,15 @@ const PAGES = {
   'openai.html': 'chatCompletions',
 }
 
+const WORDS = [
+  ['cancel', '/protocols'],
+  ['job_queue_size', '/configuration'],
+  ['chatCompletions', '/openai'],
+] as const
+
 test('a site whose links lead somewhere and whose search finds is right', () => {
-  expect(problemsOf(site(PAGES))).toEqual([])
+  expect(problemsOf(site(PAGES), WORDS)).toEqual([])
+  expect(SEARCHES.length).toBeGreaterThanOrEqual(30)
 })
 
 test('a link to a page or heading that is not there is a problem, and so is a search that misses', () => {
@@ -40,8 +47,8 @@ test('a link to a page or heading that is not there is a problem, and so is a se
     'protocols.html':
       '<h2 id="end">The end</h2><a href="/gone.html">gone</a><a class="x" href="#nowhere">nowhere</a>',
   }
-  expect(problemsOf(site(broken))).toEqual([
-    'The search for cancel must find /protocols, found /index.html',
+  expect(problemsOf(site(broken), WORDS)).toEqual([
+    'The search for cancel must find /protocols first, found /index',
     'index.html: /protocols.html#cancel leads nowhere',
     'protocols.html: /gone.html leads nowhere',
     'protocols.html: #nowhere leads nowhere',
