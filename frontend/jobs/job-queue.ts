@@ -92,10 +92,6 @@ export class JobQueue implements Scheduler {
     this.#jobs.delete(job)
   }
 
-  jobs(): Iterable<Job> {
-    return this.#jobs
-  }
-
   failAll(error: ServeError): void {
     for (const job of this.#remove([...this.#jobs])) job.fail(error)
   }

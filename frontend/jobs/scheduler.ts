@@ -68,8 +68,6 @@ export interface Scheduler extends JobHolder {
    * keep no state.
    */
   workerLost?(worker: JobRunner, error: ServeError): void
-  /** The waiting jobs. */
-  jobs(): Iterable<Job>
   /** Ends every waiting job. */
   failAll(error: ServeError): void
   close(): void

@@ -208,11 +208,6 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     this.#settle(sequence)
   }
 
-  *jobs(): Iterable<Job> {
-    yield* this.#describes.jobs()
-    for (const sequence of this.#sequences.values()) yield* sequence.waiting
-  }
-
   failAll(error: ServeError): void {
     this.#describes.failAll(error)
     for (const sequence of [...this.#sequences.values()]) {

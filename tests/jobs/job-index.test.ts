@@ -91,7 +91,7 @@ describe('the index of open jobs', () => {
     expect([ids(), index.size]).toEqual([[true, true, false, true], 3])
     index.get('client/one')!.fail(new ServeError('HANDLER_FAILED', 'x'))
     expect([ids(), index.size]).toEqual([[true, false, true, true], 3])
-    for (const job of [...queue.jobs()]) job.cancel()
+    for (const job of [...index]) job.cancel()
     client.cancel()
     expect(index.size).toBe(0)
   })

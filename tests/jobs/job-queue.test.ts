@@ -244,6 +244,6 @@ describe('the workers of a queue', () => {
     queue.serve([worker])
     expect(queue.couldStart()).toBe(false)
     const late = add(queue)
-    expect([worker.running, [...queue.jobs()]]).toEqual([[waiting], [late]])
+    expect([worker.running, late.startedAt]).toEqual([[waiting], undefined])
   })
 })
