@@ -1,3 +1,4 @@
+import { callOf, type Surface } from '../edge/grpc/call.ts'
 import type { Admission, ClientAdmission } from '../edge/admission/admission.ts'
 import type { UntypedServiceImplementation } from '@grpc/grpc-js'
 import type { Settings } from '../config/settings.ts'
@@ -9,7 +10,6 @@ import type { ServiceFacts } from '../edge/grpc/definitions.ts'
 import { unaryRpc } from '../edge/grpc/unary-rpc.ts'
 import type { ModelOperations } from '../models/operations.ts'
 import type { SequenceSettings } from '../jobs/sequence-headers.ts'
-import { type Call, CallSender } from '../edge/grpc/caller.ts'
 import type { Sender } from '../jobs/job-request.ts'
 import type { Operations } from '../edge/call.ts'
 
@@ -41,8 +41,6 @@ export type GrpcSettings = Pick<
 
 /** What a dialect may use. Tokens are checked before it hears of a call. */
 export interface GrpcDeps {
-  /** The models and workflows that the caller may use. */
-  readonly operationsFor: (call: Call) => Operations
   readonly settings: GrpcSettings
   readonly log: GrpcLog
   readonly audit: ListenersDeps['audit']
@@ -51,19 +49,19 @@ export interface GrpcDeps {
 /** What one call may use. */
 export type GrpcCallDeps = Operations & Pick<GrpcDeps, 'settings' | 'log'> & { readonly sender: Sender }
 
-export function callDeps({ operationsFor, settings, log }: GrpcDeps, call: Call): GrpcCallDeps {
-  const { models, workflows } = operationsFor(call)
-  return { models, workflows, settings, log, sender: new CallSender(call) }
+export function callDeps({ settings, log }: GrpcDeps, surface: Surface): GrpcCallDeps {
+  const call = callOf(surface)
+  return { models: call.models, workflows: call.workflows, settings, log, sender: call }
 }
 
 /** Makes the rpcs of a service that ask for something of the models which their caller may use. */
-export function modelsRpcs(deps: GrpcDeps, toCallError: (error: ServeError) => CallError) {
+export function modelsRpcs({ log }: GrpcDeps, toCallError: (error: ServeError) => CallError) {
   return <Request>(
     name: string,
     answer: (request: Request, models: ModelOperations) => object | Promise<object>,
   ) =>
-    unaryRpc<Request>(deps, name, {
-      answer: (request, call) => answer(request, deps.operationsFor(call).models),
+    unaryRpc<Request>(log, name, {
+      answer: (request, call) => answer(request, call.models),
       toCallError,
     })
 }
@@ -71,7 +69,7 @@ export function modelsRpcs(deps: GrpcDeps, toCallError: (error: ServeError) => C
 /** What the listeners need. */
 export type GrpcServersDeps = Operations &
   Pick<GrpcDeps, 'settings' | 'log'> &
-  Omit<ListenersDeps, 'limits' | 'admission'> & {
+  Omit<ListenersDeps, 'limits' | 'admission' | 'operations'> & {
     /** Without the pools of its connections: nothing limits them. */
     readonly admission: ClientAdmission & Partial<Pick<Admission, 'inference' | 'reserve'>>
   }

@@ -1,6 +1,4 @@
 import type { Scope } from '../auth/principal.ts'
-import { type Call, principalOf } from '../edge/grpc/caller.ts'
-import { type Operations, permitted } from '../edge/call.ts'
 import { commonDefinitions, GrpcServers, type ListenerPlan } from '../edge/grpc/server.ts'
 import type { ServiceFacts } from '../edge/grpc/definitions.ts'
 import { isServerReady } from '../models/readiness.ts'
@@ -22,8 +20,7 @@ export function createGrpcServers(
 ): GrpcServers<GrpcListenerKind> {
   const { models, workflows, settings, log, audit } = deps
   const operations = { models, workflows }
-  const operationsFor = (call: Call): Operations => permitted(operations, principalOf(call))
-  const own: GrpcDeps = { operationsFor, settings, log, audit }
+  const own: GrpcDeps = { settings, log, audit }
   const plans = [...placesOf(settings)].map(([kind, place]): [GrpcListenerKind, ListenerPlan] => {
     const services = dialectsOn(kind, settings, dialects).map((dialect) => {
       return { ...dialect.facts(kind), implementation: dialect.implement(own, kind) }
@@ -34,7 +31,7 @@ export function createGrpcServers(
       kind === 'management' ? deps.admission.reserve?.('gRPC management') : deps.admission.inference
     return [kind, { ...place, services, isServing, pool, reflectionScope: reflectionScope(kind, settings) }]
   })
-  return new GrpcServers(new Map(plans), { ...deps, limits: settings })
+  return new GrpcServers(new Map(plans), { ...deps, operations, limits: settings })
 }
 
 /** Every service of a listener, health and reflection included; `rpcsOf` has their rpcs. */

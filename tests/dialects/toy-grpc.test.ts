@@ -15,18 +15,14 @@ import {
 import { loadSync } from '@grpc/proto-loader'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type { ServeError } from '../../common/errors.ts'
-import {
-  callDeps,
-  type GrpcCallDeps,
-  type GrpcDeps,
-  type GrpcDialect,
-} from '../../frontend/dialects/grpc-dialect.ts'
+import { callDeps, type GrpcCallDeps, type GrpcDialect } from '../../frontend/dialects/grpc-dialect.ts'
 import type { ReplyHead, ReplySink } from '../../frontend/jobs/reply-sink.ts'
 import type { RunningServer } from '../../frontend/server-api.ts'
 import { startServer } from '../../frontend/server.ts'
 import { GRPC_DIALECTS } from '../../frontend/dialects/index.ts'
 import { encoderOf, loadService, withEncodedResponses } from '../../frontend/edge/grpc/definitions.ts'
 import { deadlineOf, submitUnary } from '../../frontend/edge/grpc/metadata.ts'
+import { callOf } from '../../frontend/edge/grpc/call.ts'
 import { StreamCall } from '../../frontend/edge/grpc/stream-call.ts'
 import { Job } from '../../frontend/jobs/job.ts'
 import type { JobRequest } from '../../frontend/jobs/job-request.ts'
@@ -65,7 +61,7 @@ const toy: GrpcDialect = {
     toCallError,
   }),
   implement: (deps) => ({
-    Tell: (call: ServerUnaryCall<Ask, object>, respond: sendUnaryData<object>) => tell(deps, call, respond),
+    Tell: (call: ServerUnaryCall<Ask, object>, respond: sendUnaryData<object>) => tell(call, respond),
     Count: (call: ServerWritableStream<Ask, Buffer>) =>
       new CountReply(callDeps(deps, call), new StreamCall(call, deps.log), call.request),
   }),
@@ -76,11 +72,7 @@ function requestOf({ model = '', items = 1 }: Ask, stream: boolean): JobRequest 
   return { requestId: 'toy', modelName: model, method: 'handle', headers: '', parts }
 }
 
-function tell(
-  { operationsFor }: GrpcDeps,
-  call: ServerUnaryCall<Ask, object>,
-  respond: sendUnaryData<object>,
-): void {
+function tell(call: ServerUnaryCall<Ask, object>, respond: sendUnaryData<object>): void {
   const fail = (error: ServeError): void => respond(toCallError(error))
   const reply: ReplySink & { job: Job | undefined } = {
     job: undefined,
@@ -92,7 +84,7 @@ function tell(
   }
   try {
     submitUnary(
-      operationsFor(call).models,
+      callOf(call).models,
       call,
       { ...requestOf(call.request, false), deadline: deadlineOf(call) },
       reply,

@@ -1,3 +1,4 @@
+import type { GrpcCall } from '../../edge/grpc/call.ts'
 import type {
   sendUnaryData,
   ServerDuplexStream,
@@ -5,7 +6,7 @@ import type {
   UntypedServiceImplementation,
 } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
-import { audited, type Call } from '../../edge/grpc/caller.ts'
+import { audited } from '../../edge/grpc/call.ts'
 import { logFailure } from '../../edge/grpc/call-error.ts'
 import {
   encoderOf,
@@ -20,8 +21,14 @@ import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
 import type { ReplyHead } from '../../jobs/reply-sink.ts'
 import { withModelMeant } from '../../models/model-errors.ts'
 import { isModelReady, isServerReady } from '../../models/readiness.ts'
-import { callDeps, modelsRpcs, type GrpcCallDeps, type GrpcDeps } from '../grpc-dialect.ts'
-import type { GrpcDialect, GrpcListenerKind } from '../grpc-dialect.ts'
+import {
+  callDeps,
+  modelsRpcs,
+  type GrpcCallDeps,
+  type GrpcDeps,
+  type GrpcDialect,
+  type GrpcListenerKind,
+} from '../grpc-dialect.ts'
 import { MODEL_API_HINT } from '../model-api-hint.ts'
 import type { ModelOperations } from '../../models/operations.ts'
 import { asked, callFor } from './grpc-asked.ts'
@@ -188,11 +195,11 @@ function manage(
       throw new ServeError('API_DISABLED', `Model API disabled: ${MODEL_API_HINT}`)
     return run(nameOf({ name: repositoryModel(request) }), models)
   }
-  const answer = (request: RepositoryRequest, call: Call): Promise<object> => {
-    const work = () => checked(request, deps.operationsFor(call).models)
+  const answer = (request: RepositoryRequest, call: GrpcCall): Promise<object> => {
+    const work = () => checked(request, call.models)
     return audited(call, request, work, { audit, operation, subject, toCallError: callError })
   }
-  return unaryRpc(deps, name, { answer, toCallError: callError })
+  return unaryRpc(deps.log, name, { answer, toCallError: callError })
 }
 
 function repositoryModel(request: RepositoryRequest): string | undefined {

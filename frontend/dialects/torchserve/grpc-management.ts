@@ -1,7 +1,8 @@
+import type { GrpcCall } from '../../edge/grpc/call.ts'
 import type { UntypedServiceImplementation } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import { exactJson } from '../../../common/exact-json.ts'
-import { audited, type AuditSubject, type Call, type Managed } from '../../edge/grpc/caller.ts'
+import { audited, type AuditSubject, type Managed } from '../../edge/grpc/call.ts'
 import type { CallError } from '../../edge/grpc/call-error.ts'
 import { loadService, type LoadedService } from '../../edge/grpc/definitions.ts'
 import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
@@ -101,12 +102,12 @@ interface Management {
 }
 
 function rpc(deps: GrpcDeps, name: string, { answer, toCallError = managementError, managed }: Management) {
-  const message = async (request: ManagementRequest, call: Call): Promise<{ msg: string }> => {
-    const run = (): Answer => answer(request, deps.operationsFor(call).models)
+  const message = async (request: ManagementRequest, call: GrpcCall): Promise<{ msg: string }> => {
+    const run = (): Answer => answer(request, call.models)
     if (managed === undefined) return { msg: await run() }
     return { msg: await audited(call, request, run, { ...managed, toCallError, audit: deps.audit }) }
   }
-  return unaryRpc(deps, name, { answer: message, toCallError })
+  return unaryRpc(deps.log, name, { answer: message, toCallError })
 }
 
 function modelOf(request: ManagementRequest): AuditSubject {

@@ -1,3 +1,4 @@
+import { callOf, type GrpcCall } from '../../edge/grpc/call.ts'
 import type {
   sendUnaryData,
   ServerDuplexStream,
@@ -7,7 +8,6 @@ import type {
 } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import { loadService, withEncodedResponses, type LoadedService } from '../../edge/grpc/definitions.ts'
-import { type Call, CallSender } from '../../edge/grpc/caller.ts'
 import { deadlineOf, submitUnary } from '../../edge/grpc/metadata.ts'
 import { DuplexCall, StreamCall } from '../../edge/grpc/stream-call.ts'
 import { unaryRpc } from '../../edge/grpc/unary-rpc.ts'
@@ -43,7 +43,7 @@ class InferenceService {
   /** The handlers by rpc name. */
   implementation(): UntypedServiceImplementation {
     return {
-      Ping: unaryRpc(this.#deps, 'Ping', {
+      Ping: unaryRpc(this.#deps.log, 'Ping', {
         answer: (_request, call) => this.#ping(call),
         toCallError: inferenceError,
       }),
@@ -53,8 +53,8 @@ class InferenceService {
     }
   }
 
-  #ping(call: Call): Buffer {
-    const health = JSON.stringify({ status: this.#deps.operationsFor(call).models.health() }, null, 2)
+  #ping({ models }: GrpcCall): Buffer {
+    const health = JSON.stringify({ status: models.health() }, null, 2)
     // TorchServeHealthResponse { 1: health } has the wire format of PredictionResponse { 1: prediction }.
     return encodePrediction(Buffer.from(health))
   }
@@ -67,8 +67,8 @@ class InferenceService {
     const target = { rpc: 'Predictions', call, respond, encode: encodePrediction }
     const reply = unaryCallReply(target, settings.maxResponseSize, log)
     try {
-      const facts = { metadata: call.metadata, deadline: deadlineOf(call), sender: new CallSender(call) }
-      submitUnary(this.#submitter(call), call, this.#request(call.request, facts), reply)
+      const facts = { metadata: call.metadata, deadline: deadlineOf(call), sender: callOf(call) }
+      submitUnary(this.#submitter(facts.sender), call, this.#request(call.request, facts), reply)
     } catch (thrown) {
       reply.fail(ServeError.from(thrown))
     }
@@ -79,7 +79,7 @@ class InferenceService {
     const reply = new PredictionStream(stream, this.#deps.log)
     try {
       reply.job = new Job(this.#request(call.request, stream), reply)
-      this.#submitter(call).submit(reply.job)
+      this.#submitter(stream.sender).submit(reply.job)
     } catch (thrown) {
       reply.fail(ServeError.from(thrown))
     }
@@ -87,7 +87,7 @@ class InferenceService {
 
   readonly #streamPredictions2 = (call: ServerDuplexStream<PredictionsRequest, Buffer>): void => {
     const { settings, log } = this.#deps
-    const { models } = this.#deps.operationsFor(call)
+    const { models } = callOf(call)
     new SequenceStream(new DuplexCall(call, log), { models, names: sequenceHeadersOf(settings), log })
   }
 
@@ -99,8 +99,7 @@ class InferenceService {
   }
 
   /** A name that no model has may be a workflow's: TorchServe's messages have no other place for it. */
-  #submitter(call: Call): { submit(job: Job): void } {
-    const { models, workflows } = this.#deps.operationsFor(call)
+  #submitter({ models, workflows }: GrpcCall): { submit(job: Job): void } {
     return {
       submit: (job) => {
         try {

@@ -1,13 +1,15 @@
 import type { IncomingHttpHeaders, Http2Session, ServerHttp2Stream } from 'node:http2'
 import { status as Status, ServerInterceptingCall, type ServerInterceptor } from '@grpc/grpc-js'
 import { TimeLimit } from '../../jobs/time-limit.ts'
-import type { AccessLog } from '../../observe/logs/access-log.ts'
-import type { RequestSpan, Tracing } from '../../observe/traces/tracing.ts'
+import type { Tracing } from '../../observe/traces/tracing.ts'
+import { type AuditLog, refusalOf } from '../../observe/logs/audit-log.ts'
+import type { Refusals } from '../../observe/metrics/refusals.ts'
+import { ServeError } from '../../../common/errors.ts'
 import type { ClientAdmission } from '../admission/admission.ts'
 import { Decompressor } from './message-bytes.ts'
 import { type CallError, retryMetadata } from './call-error.ts'
-import { LoggedCall, traceCall } from './call-trace.ts'
-import { CallerCheck, type CallerCheckOptions, LET_IN, type LetIn, setCaller } from './caller.ts'
+import { traceCall } from './call-trace.ts'
+import { type CallDeps, GrpcCall, setCall } from './call.ts'
 import { Connection } from './connection.ts'
 import {
   CALL_BYTES,
@@ -39,9 +41,12 @@ export interface Doors {
   readonly called: (session: Http2Session) => void
 }
 
-interface CallGateOptions extends CallerCheckOptions {
+interface CallGateOptions extends CallDeps {
   readonly limits: GrpcLimits
-  readonly accessLog: AccessLog | undefined
+  /** Undefined: it is not written. */
+  readonly audit: AuditLog | undefined
+  /** Undefined: refusals are not counted. */
+  readonly refusals: Pick<Refusals, 'count'> | undefined
   /** Undefined: tracing is off. */
   readonly tracing: Tracing | undefined
   readonly admission: ClientAdmission
@@ -59,21 +64,15 @@ export class CallGate {
    */
   readonly interceptor: ServerInterceptor
   readonly #options: CallGateOptions
-  readonly #callers: CallerCheck
   readonly #rpcs: ReadonlyMap<string, GatedRpc>
   readonly #readerLimits: ReaderLimits
   readonly #idle: TimeLimit
   readonly #connections = new WeakMap<Http2Session, Connection>()
   #admitted: RequestReader | undefined
-  /** Who calls what is admitted. */
-  #caller = LET_IN
-  /** Of that call; undefined: it has none. */
-  #span: RequestSpan | undefined
 
   constructor(rpcs: readonly Rpc[], options: CallGateOptions) {
     const { limits, times } = options
     this.#options = options
-    this.#callers = new CallerCheck(options)
     this.#rpcs = gated(rpcs, limits.maxRequestSize)
     this.#readerLimits = {
       maxElements: limits.maxRequestElements,
@@ -84,8 +83,8 @@ export class CallGate {
     this.interceptor = (_method, call) => {
       const outermost = call instanceof ServerInterceptingCall ? call : new ServerInterceptingCall(call)
       if (this.#admitted === undefined) return outermost
-      this.#admitted.call = call
-      setCaller(outermost, this.#caller.principal, this.#caller.visit, this.#span)
+      this.#admitted.surface = call
+      setCall(outermost, this.#admitted.call)
       return outermost
     }
   }
@@ -126,72 +125,82 @@ export class CallGate {
     const connection = this.#connectionOf(session)
     const path = headers[':path'] ?? ''
     const rpc = this.#rpcs.get(path)
+    const call = new GrpcCall(this.#options, stream, path, connection)
     if (rpc === undefined) {
       // grpc-js has the answer to it, and reads nothing.
-      const logged = this.#logged(connection, path)
-      if (logged !== undefined) stream.once('close', () => logged.closed(stream))
+      stream.once('close', () => call.closed())
       letIn(stream, headers, flags, rawHeaders)
       connection.countRefusal()
       return
     }
     const metadataBytes = metadataBytesOf(rawHeaders)
-    const caller = repeatsToken(rawHeaders)
+    const refusal = repeatsToken(rawHeaders)
       ? TWO_TOKENS
-      : this.#callerOf(rpc, stream, headers, metadataBytes, connection)
-    if ('code' in caller) {
-      this.#refuse(stream, path, caller, connection)
+      : this.#refusalOf(call, rpc, headers, metadataBytes, connection)
+    if (refusal !== undefined) {
+      this.#refuse(stream, path, refusal, connection)
       return
     }
     const callBytes = CALL_BYTES + metadataBytes
-    const reader = new RequestReader(stream, headers, rpc, this.#readerLimits, connection, callBytes)
-    reader.limitedBy(caller.traffic)
+    const reader = new RequestReader(call, stream, headers, rpc, this.#readerLimits, connection, callBytes)
     const { tracing } = this.#options
     // grpc.health.v1 and reflection need no token.
     if (tracing !== undefined && rpc.token !== undefined)
-      this.#span = traceCall(tracing, stream, headers, path)
-    reader.logged = this.#logged(connection, path)
+      call.span = traceCall(tracing, stream, headers, path)
     this.#admitted = reader
-    this.#caller = caller
     try {
       letIn(stream, headers, flags, rawHeaders)
     } finally {
       this.#admitted = undefined
-      this.#span = undefined
     }
-    if (reader.call !== undefined) reader.attach()
+    if (reader.surface !== undefined) reader.attach()
     called(session)
   }
 
-  /** Who makes the call; its room is taken then. Or why it is refused. */
-  #callerOf(
+  /** Why a call is refused. Undefined: it is let in, and its room is taken. */
+  #refusalOf(
+    call: GrpcCall,
     rpc: GatedRpc,
-    stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     metadataBytes: number,
     connection: Connection,
-  ): LetIn | CallError {
+  ): CallError | undefined {
     if (metadataBytes > MAX_METADATA_BYTES) {
       const details = `Metadata must have at most ${MAX_METADATA_BYTES} bytes`
       return { code: Status.RESOURCE_EXHAUSTED, details }
     }
-    let caller: LetIn = LET_IN
     if (rpc.token !== undefined) {
-      const found = this.#callers.check(rpc, rpc.token, stream, headers, connection.client)
-      if ('code' in found) return found
-      caller = found
+      try {
+        call.authorize(rpc.token, headers)
+      } catch (thrown) {
+        return this.#countRefusal(call, rpc, headers, ServeError.from(thrown))
+      }
       this.#accept(connection)
     } else if (!connection.mayCallPublicly()) {
       const details = 'Too many calls without a token came at once; make fewer of them at a time'
       return { code: Status.RESOURCE_EXHAUSTED, details }
     }
-    if (connection.requests.take(CALL_BYTES + metadataBytes) === undefined) return caller
+    if (connection.requests.take(CALL_BYTES + metadataBytes) === undefined) return undefined
     return { code: Status.RESOURCE_EXHAUSTED, details: 'Too many calls are open; end some of them first' }
   }
 
-  /** A call that begins; undefined: there is no access log. */
-  #logged(connection: Connection, path: string): LoggedCall | undefined {
-    const { accessLog } = this.#options
-    return accessLog && new LoggedCall(accessLog, connection.peer, path, this.#span)
+  /** In the metrics, and in the audit log. */
+  #countRefusal(
+    call: GrpcCall,
+    rpc: GatedRpc,
+    { authorization }: IncomingHttpHeaders,
+    error: ServeError,
+  ): CallError {
+    const answer = rpc.toCallError(error)
+    this.#options.refusals?.count(error, authorization)
+    this.#options.audit?.write({
+      ...refusalOf(error, authorization),
+      operation: call.path,
+      status: answer.code,
+      address: call.address,
+      protocol: 'grpc',
+    })
+    return { ...answer, retryAfterMs: error.retryAfterMs }
   }
 
   #refuse(

@@ -5,8 +5,8 @@ import {
   type ServerWritableStream,
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js'
+import { callOf } from './call.ts'
 import { groupOf } from '../../../common/addresses.ts'
-import { CallSender } from './caller.ts'
 
 interface HealthCheckRequest {
   service?: string
@@ -68,7 +68,7 @@ export class HealthService {
   }
 
   readonly #watch = (call: Watcher): void => {
-    const address = groupOf(new CallSender(call).address)
+    const address = groupOf(callOf(call).address)
     if (this.#closed || !this.#makesRoom(address)) {
       refuse(call)
       return

@@ -10,6 +10,7 @@ import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { Refusals } from '../../observe/metrics/refusals.ts'
 import type { Tracing } from '../../observe/traces/tracing.ts'
+import type { Operations } from '../call.ts'
 import type { ClientAdmission } from '../admission/admission.ts'
 import type { ConnectionPool } from '../admission/connection-pool.ts'
 import { CallGate, type Doors, type StreamTaker } from './call-gate.ts'
@@ -60,6 +61,7 @@ interface GrpcListenerOptions {
   /** The configuration key of its port, for the same. */
   readonly setting: string
   readonly services: readonly GrpcService[]
+  readonly operations: Operations
   readonly authorizer: Authorizer
   readonly limits: GrpcLimits
   readonly accessLog: AccessLog | undefined

@@ -3,8 +3,7 @@ import { Duplex } from 'node:stream'
 import { status as Status, type ServerInterceptingCallInterface } from '@grpc/grpc-js'
 import type { Limited, TimeLimit } from '../../jobs/time-limit.ts'
 import type { CallError } from './call-error.ts'
-import type { LoggedCall } from './call-trace.ts'
-import type { CallTraffic } from './caller.ts'
+import type { GrpcCall } from './call.ts'
 import type { Connection } from './connection.ts'
 import { BREACH_CALLS, FAREWELL_MS, FRAME_BYTES, NGHTTP2_ENHANCE_YOUR_CALM } from './limits.ts'
 import { MessageReader, type ReaderLimits, type ReaderRpc } from './message-reader.ts'
@@ -31,12 +30,9 @@ const write = Duplex.prototype.write as (this: Duplex, chunk: Uint8Array, writte
 
 /** The same for what grpc-js writes. */
 function writeThroughReader(this: ReadStream, chunk: Uint8Array, written: Written): boolean {
-  return write.call(this, chunk, this[READER]!.countUnread(chunk.length, written))
-}
-
-function writeCounted(this: ReadStream, chunk: Uint8Array, written: Written): boolean {
-  this[READER]!.traffic!.bytes += chunk.length
-  return writeThroughReader.call(this, chunk, written)
+  const reader = this[READER]!
+  reader.call.bytes += chunk.length
+  return write.call(this, chunk, reader.countUnread(chunk.length, written))
 }
 
 /** One function for all streams, too. */
@@ -51,11 +47,8 @@ function closeReader(this: ReadStream): void {
  */
 export class RequestReader implements Limited {
   /** Set when grpc-js has its call for the stream. */
-  call: ServerInterceptingCallInterface | undefined
-  /** Set for calls whose bytes are counted. */
-  traffic: CallTraffic | undefined
-  /** Set for calls that have a line in the access log. */
-  logged: LoggedCall | undefined
+  surface: ServerInterceptingCallInterface | undefined
+  readonly call: GrpcCall
   readonly #stream: ServerHttp2Stream
   readonly #rpc: ReaderRpc
   readonly #connection: Connection
@@ -67,6 +60,7 @@ export class RequestReader implements Limited {
 
   /** `callBytes`: what the call has taken of the budget already. */
   constructor(
+    call: GrpcCall,
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     rpc: ReaderRpc,
@@ -74,6 +68,7 @@ export class RequestReader implements Limited {
     connection: Connection,
     callBytes: number,
   ) {
+    this.call = call
     this.#stream = stream
     this.#rpc = rpc
     this.#connection = connection
@@ -85,13 +80,6 @@ export class RequestReader implements Limited {
     stream.on('close', closeReader)
     connection.callOpened(callBytes)
     if (!rpc.isStream) limits.time.begin(this)
-  }
-
-  /** The call has a limit, which counts what is read and written. */
-  limitedBy(traffic: CallTraffic | undefined): void {
-    if (traffic === undefined) return
-    this.traffic = traffic
-    this.#stream.write = writeCounted as ServerHttp2Stream['write']
   }
 
   /**
@@ -119,7 +107,7 @@ export class RequestReader implements Limited {
       return this.#messages.takeEnd()
     }
     this.#connection.explained.bytes += chunk.length + FRAME_BYTES
-    if (this.traffic !== undefined) this.traffic.bytes += chunk.length
+    this.call.bytes += chunk.length
     return this.#messages.take(chunk)
   }
 
@@ -153,7 +141,7 @@ export class RequestReader implements Limited {
   fail({ code, details }: CallError): void {
     if (this.#messages.over) return
     this.#messages.drop()
-    this.call?.sendStatus({ code, details, metadata: null })
+    this.surface?.sendStatus({ code, details, metadata: null })
     setTimeout(() => this.#stream.close(NGHTTP2_ENHANCE_YOUR_CALM), FAREWELL_MS).unref()
     // Its bytes were read first: work that a client without a token could ask for without end.
     this.#connection.countRefusal(BREACH_CALLS)
@@ -161,7 +149,7 @@ export class RequestReader implements Limited {
 
   /** The stream is gone. */
   close(): void {
-    this.logged?.closed(this.#stream)
+    this.call.closed()
     this.#messages.close()
     this.#connection.callClosed()
   }

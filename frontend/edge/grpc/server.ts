@@ -6,6 +6,7 @@ import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { Refusals } from '../../observe/metrics/refusals.ts'
 import type { Tracing } from '../../observe/traces/tracing.ts'
+import type { Operations } from '../call.ts'
 import type { ClientAdmission } from '../admission/admission.ts'
 import type { ConnectionPool } from '../admission/connection-pool.ts'
 import { commonError, type GrpcLog } from './call-error.ts'
@@ -42,6 +43,7 @@ export interface ListenerPlan {
 
 /** What every listener needs. */
 export interface ListenersDeps {
+  readonly operations: Operations
   readonly authorizer: Authorizer
   readonly limits: GrpcLimits
   readonly log: GrpcLog
@@ -113,13 +115,14 @@ export class GrpcServers<Kind extends string = string> {
   }
 
   #create(plan: ListenerPlan, deps: ListenersDeps): GrpcListener {
-    const { authorizer, limits, accessLog, audit, limiter, refusals, tracing, admission } = deps
+    const { operations, authorizer, limits, accessLog, audit, limiter, refusals, tracing, admission } = deps
     const { name, setting, services } = plan
     const eager = services.filter(({ eager }) => eager).map(({ definition }) => definition.name)
     return new GrpcListener({
       name,
       setting,
       services: [...services, ...this.#commonServices(plan)],
+      operations,
       authorizer,
       limits,
       accessLog,

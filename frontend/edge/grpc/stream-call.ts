@@ -1,8 +1,7 @@
+import { callOf, type GrpcCall } from './call.ts'
 import type { Metadata, ServerDuplexStream, ServerWritableStream } from '@grpc/grpc-js'
 import type { AbandonReason } from '../../jobs/scheduler.ts'
-import type { Visit } from '../../auth/rate-limiter.ts'
 import { type CallError, type GrpcLog, guarded } from './call-error.ts'
-import { CallSender, visitOf } from './caller.ts'
 import { cancelReason, deadlineOf } from './metadata.ts'
 import { startTimer } from '../../../common/timer.ts'
 
@@ -26,7 +25,7 @@ export class StreamCall {
   readonly metadata: Metadata
   /** Milliseconds since the epoch. */
   readonly deadline: number | undefined
-  readonly sender: CallSender
+  readonly sender: GrpcCall
   user: StreamUser | undefined
   readonly #call: ServerWritableStream<unknown, Buffer> | ServerDuplexStream<unknown, Buffer>
   readonly #log: GrpcLog
@@ -42,7 +41,7 @@ export class StreamCall {
     this.#log = log
     this.metadata = call.metadata
     this.deadline = deadlineOf(call)
-    this.sender = new CallSender(call)
+    this.sender = callOf(call)
     call.on(
       'cancelled',
       this.guarded(() => this.#cancel(cancelReason(this.deadline))),
@@ -132,13 +131,11 @@ export class StreamCall {
 /** A call whose client sends a stream too: reads when it may. */
 export class DuplexCall<Message> extends StreamCall {
   readonly #call: ServerDuplexStream<Message, Buffer>
-  readonly #visit: Visit | undefined
   #requests = 0
 
   constructor(call: ServerDuplexStream<Message, Buffer>, log: GrpcLog) {
     super(call, log)
     this.#call = call
-    this.#visit = visitOf(call)
   }
 
   /**
@@ -146,7 +143,7 @@ export class DuplexCall<Message> extends StreamCall {
    * @throws ServeError RATE_LIMITED
    */
   countRequest(): void {
-    if (this.#visit !== undefined && ++this.#requests > 1) this.#visit.another()
+    if (++this.#requests > 1) this.sender.countRequest()
   }
 
   /** From now on messages are read. */
