@@ -122,8 +122,8 @@ describe('the limits follow the descriptors of the process', () => {
     [256, 144, 16],
     [512, 288, 32],
     [1024, 576, 64],
-    [65_536, 8192, 256],
-    [Infinity, 8192, 256],
+    [65_536, 2048, 256],
+    [Infinity, 2048, 256],
   ])('%d', (descriptors, inference, reserved) => {
     expect(connectionPlan({ maxConnections: undefined }, descriptors)).toEqual({ inference, reserved })
   })

@@ -5,7 +5,7 @@ import { ConnectionPool } from './connection-pool.ts'
 import { CutWarnings } from './cut-warnings.ts'
 
 /** More need a key: each idle connection takes some 20 KB. */
-const MAX_DEFAULT = 8_192
+const MAX_DEFAULT = 2_048
 /** Where the limit of the process cannot be read. */
 const USUAL_DESCRIPTORS = 1_024
 
