@@ -100,14 +100,12 @@ const dialects = {
 
 /** Product code that is longer than a file should be, with the lines that each may have. It only shrinks. */
 const LONG_FILES = {
-  'frontend/edge/grpc/request-reader.ts': 397,
-  'frontend/server.ts': 377,
+  'frontend/server.ts': 371,
   'frontend/jobs/sequence-queue.ts': 360,
   'frontend/models/startup-models.ts': 355,
-  'frontend/workers/worker.ts': 349,
+  'frontend/workers/worker.ts': 346,
   'frontend/jobs/job.ts': 335,
   'frontend/models/manager.ts': 319,
-  'frontend/observe/logs/log-file.ts': 301,
 }
 const MAX_LINES = 300
 
