@@ -8,8 +8,15 @@ import { handlerInput, type Target, targetOf } from './infer-job.ts'
 import { StreamInferSink, unaryReply } from './replies.ts'
 import { generateJson, generateRequest, isGenerate } from './rest-generate.ts'
 import { InferEvents, InferResponse } from './rest-reply.ts'
-import { isRaw, rawRequest, splitBody, wireRequest, type WireRequest } from './rest-request.ts'
-import { answerJson, wireAnswer } from './rest-response.ts'
+import {
+  answerJson,
+  isRaw,
+  rawRequest,
+  splitBody,
+  wireAnswer,
+  wireRequest,
+  type WireRequest,
+} from './rest-wire.ts'
 import type { InferKind, InferRoute } from './rest-route.ts'
 import { openInferenceSettings } from './settings.ts'
 

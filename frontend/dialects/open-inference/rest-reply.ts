@@ -8,7 +8,7 @@ import { servesManagement } from '../../edge/http/page-check.ts'
 import { addHandlerHeaders, baseHeaders } from '../../edge/http/safe-response.ts'
 import { EventStream } from '../../edge/http/sse.ts'
 import { errorText } from './error-text.ts'
-import type { WireAnswer } from './rest-response.ts'
+import type { WireAnswer } from './rest-wire.ts'
 
 /** Bytes; a shorter body is not worth compressing. */
 const MIN_GZIP_BYTES = 500

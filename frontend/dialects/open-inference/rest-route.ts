@@ -54,6 +54,7 @@ const TABLE = new PathTable(
 
 /** The route of a path; undefined if the protocol does not have the path. */
 export function openInferenceRoute(segments: readonly string[]): OpenInferenceRoute | undefined {
+  if (segments[0] !== 'v2') return undefined
   const found = TABLE.find(segments)
   if (found?.isWhole !== true || found.names.includes('')) return undefined
   const { value: kind, names } = found

@@ -1,5 +1,5 @@
 import type { OpenAIRequest } from '../../../common/openai/request.ts'
-import type { ServeError } from '../../../common/errors.ts'
+import { ServeError } from '../../../common/errors.ts'
 import type { HttpCall } from '../../edge/http/http-call.ts'
 import { baseHeaders } from '../../edge/http/safe-response.ts'
 import type { EventStream } from '../../edge/http/sse.ts'
@@ -7,6 +7,7 @@ import { VERSION_HEADER } from '../../jobs/job.ts'
 import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
 import { ResponseFacts } from './gen-ai.ts'
 import { refusal } from './rest-errors.ts'
+import { isObject, parseJson } from '../../../common/json.ts'
 
 /** The last event of every stream of this API. */
 export const DONE = '[DONE]'
@@ -83,4 +84,41 @@ export class NativeSink extends EventSink {
   write(chunk: Uint8Array, from: number, to: number): boolean {
     return from === to || this.events.eventBytes(chunk, from, to)
   }
+}
+
+/**
+ * For handlers with `handle` that understand the API's bodies, such as TorchServe's vLLM handler
+ * (ts/torch_handler/vllm_handler.py): `url_path` tells the operation, and the responses are the API's own,
+ * with or without `data: ` in front.
+ */
+export class BodySink extends EventSink {
+  whole(head: ReplyHead, body: Uint8Array): void {
+    const text = Buffer.from(body).toString()
+    const json = parseJson(text)
+    if (isObject(json) && json['object'] === 'error') throw bodyRefusal(json, head)
+    if (this.stream) this.#send(text, true)
+    else answerJson(this.events.call, head.status, body)
+  }
+
+  write(chunk: Uint8Array, from: number, to: number): boolean {
+    return this.#send(Buffer.from(chunk.subarray(from, to)).toString(), false)
+  }
+
+  #send(text: string, last: boolean): boolean {
+    let room = true
+    for (const event of text.split('\n\n')) {
+      const data = event.replace(/^data: ?/, '').trim()
+      if (data !== '' && data !== DONE) room = this.events.event(data)
+    }
+    if (last) this.close()
+    return room
+  }
+}
+
+/** vLLM's error object contains the status as `code`. */
+function bodyRefusal(json: Record<string, unknown>, head: ReplyHead): ServeError {
+  const given = Number(json['code'])
+  const status = given >= 400 && given < 600 ? given : head.status >= 400 ? head.status : 400
+  const message = typeof json['message'] === 'string' ? json['message'] : 'The handler refused the request'
+  return new ServeError('HANDLER_REJECTED', message, { status })
 }

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
-import { exactJson } from '../../../common/exact-json.ts'
 import type { BareAnswer } from '../../edge/http/bare-answer.ts'
 import { isFinalStatus, type Refusal } from '../../edge/http/http-reply.ts'
 import type { HttpCall } from '../../edge/http/http-call.ts'
 import type { ListenerErrors } from '../../edge/http/app.ts'
 import type { RestDialect } from '../rest-dialect.ts'
+import { commonHeaders, prettyJson } from './rest-reply.ts'
 
 /** An error over REST: the status, and the Java class name that the JSON contains as `type`. */
 interface ErrorAnswer {
@@ -106,29 +106,6 @@ const CLASSES = ['', '', 'Success', 'Redirection', 'Client Error', 'Server Error
 function phraseOf(status: number): string {
   const named = PHRASES[status] ?? (UNNAMED.has(status) ? undefined : STATUS_CODES[status])
   return named ?? `${CLASSES[Math.floor(status / 100)]!} (${status})`
-}
-
-/** TorchServe's JSON format: two spaces, no undefined fields, a newline at the end. */
-export function prettyJson(value: unknown): string {
-  return `${exactJson(value, 2)}\n`
-}
-
-/**
- * The headers of every response, as in TorchServe (NettyUtils.sendHttpResponse): name, value, name, value.
- */
-export function commonHeaders(requestId: string, keepAlive: boolean): string[] {
-  return [
-    'x-request-id',
-    requestId,
-    'Pragma',
-    'no-cache',
-    'Cache-Control',
-    'no-cache; no-store, must-revalidate, private',
-    'Expires',
-    'Thu, 01 Jan 1970 00:00:00 UTC',
-    'connection',
-    keepAlive ? 'keep-alive' : 'close',
-  ]
 }
 
 /**

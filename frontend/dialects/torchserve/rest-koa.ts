@@ -7,7 +7,7 @@ import type { HttpCall } from '../../edge/http/http-call.ts'
 import type { RestState } from '../../edge/http/app.ts'
 import { audited, type AuditSubject } from '../../edge/http/audited.ts'
 import { MODEL_API_HINT } from '../model-api-hint.ts'
-import { commonHeaders, prettyJson } from './rest-errors.ts'
+import { commonHeaders, prettyJson } from './rest-reply.ts'
 
 /** Codes of errors that a client causes when it leaves. */
 const LEFT: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])

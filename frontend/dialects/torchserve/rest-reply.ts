@@ -1,11 +1,34 @@
 import type { ServeError } from '../../../common/errors.ts'
+import { exactJson } from '../../../common/exact-json.ts'
 import type { ChunkWriter } from '../../edge/http/chunk-writer.ts'
 import type { HttpCall } from '../../edge/http/http-call.ts'
 import type { HttpReply } from '../../edge/http/http-reply.ts'
 import { servesManagement } from '../../edge/http/page-check.ts'
 import { addHandlerHeaders } from '../../edge/http/safe-response.ts'
 import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
-import { commonHeaders, prettyJson } from './rest-errors.ts'
+
+/** TorchServe's JSON format: two spaces, no undefined fields, a newline at the end. */
+export function prettyJson(value: unknown): string {
+  return `${exactJson(value, 2)}\n`
+}
+
+/**
+ * The headers of every response, as in TorchServe (NettyUtils.sendHttpResponse): name, value, name, value.
+ */
+export function commonHeaders(requestId: string, keepAlive: boolean): string[] {
+  return [
+    'x-request-id',
+    requestId,
+    'Pragma',
+    'no-cache',
+    'Cache-Control',
+    'no-cache; no-store, must-revalidate, private',
+    'Expires',
+    'Thu, 01 Jan 1970 00:00:00 UTC',
+    'connection',
+    keepAlive ? 'keep-alive' : 'close',
+  ]
+}
 
 /** Sends TorchServe's JSON. `reason` replaces the standard phrase of the status. */
 export function sendJson(call: HttpCall, status: number, value: unknown, reason?: string): void {

@@ -4,9 +4,8 @@ import type { HttpCall } from '../../edge/http/http-call.ts'
 import type { InputPart } from '../../../common/handler-methods.ts'
 import type { RestDialect } from '../rest-dialect.ts'
 import { modelInferenceDescription, workflowInferenceDescription } from './api-description/documents.ts'
-import { inferencePaths } from './rest-paths.ts'
+import { inferencePaths, inferenceRoute, type InferenceRoute } from './rest-route.ts'
 import { RestReply, sendJson } from './rest-reply.ts'
-import { inferenceRoute, type InferenceRoute } from './rest-route.ts'
 
 /** TorchServe's inference API: /ping and all inference paths. Its other paths are in rest-site.ts. */
 export const torchserve: RestDialect<InferenceRoute | 'ping'> = {

@@ -1,4 +1,4 @@
-import { modelDescription } from './model-description.ts'
+import { modelDescription } from './documents.ts'
 import type { Operation, Parameter, PathItem } from '../../../../common/openapi.ts'
 import { error, json, object, pathParameter, query, SERVER_ERROR, status } from '../../openapi.ts'
 import { DESCRIPTION_PATHS } from './inference-paths.ts'
