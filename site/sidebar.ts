@@ -19,6 +19,7 @@ const ORDER: readonly (readonly [string, readonly string[]])[] = [
       'handlers/continuous',
       'handlers/open-inference',
       'handlers/openai',
+      'handlers/python',
       'handlers/tool-calls',
       'handlers/all-apis',
       'handlers/errors',

@@ -6,6 +6,8 @@ import type { Model } from '../models/model.ts'
 import { batchFrameBytes } from '../jobs/job-request.ts'
 import { deviceEnv, type Gpus } from './gpus.ts'
 import { inheritedEnv, withThreads } from './worker-env.ts'
+import { seesOwnGpus } from './python/command-line.ts'
+import { type OwnPython, OWN_WORKER } from './python/own-worker.ts'
 import type { RankOptions } from './rank-process.ts'
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
 import { fillWrapper } from '../config/worker-wrapper.ts'
@@ -38,34 +40,40 @@ export interface Start {
   readonly devices: readonly number[]
   /** Of each of its processes. */
   readonly threads: number
+  /** Whether the worker still starts: it may be stopped while an interpreter is asked. */
+  wanted(): boolean
 }
 
 /**
  * Command lines, environments and sockets for the processes of one worker.
  * @param folder of this start
+ * @param python that runs the handler; undefined: Node.js does
  */
 export function rankOptions(
   model: Model,
   start: Start,
   context: LaunchContext,
   folder: string,
+  python?: OwnPython,
 ): RankOptions[] {
   const { settings } = context
-  const size = Math.max(1, model.settings.parallelLevel)
+  const startsRanks = python !== undefined && model.settings.parallelType === 'custom'
+  const size = startsRanks ? 1 : Math.max(1, model.settings.parallelLevel)
   const toWorker = batchFrameBytes(settings.maxRequestSize, model.settings.batchSize) + FRAME_OVERHEAD_BYTES
   const { prepared } = model
   const env = {
     ...withThreads(inheritedEnv(settings), start.threads, model),
-    ...deviceEnv(start.devices, context.gpus),
+    ...deviceEnv(python === undefined || seesOwnGpus(model, context.gpus) ? start.devices : [], context.gpus),
   }
   return Array.from({ length: size }, (_, rank) => {
     const socketPath = join(folder, `${start.workerId}.${rank}`)
     const workerArgs = [
-      WORKER_MAIN,
+      python === undefined ? WORKER_MAIN : OWN_WORKER,
       ...['--sock-type', 'unix', '--sock-name', socketPath],
       ...['--max-frame-bytes', String(toWorker)],
+      ...(python?.packages === undefined ? [] : ['--packages', python.packages]),
     ]
-    const program = { command: process.execPath, args: workerArgs }
+    const program = { command: python?.python ?? process.execPath, args: workerArgs }
     return {
       rank,
       commandLine: {

@@ -27,7 +27,10 @@ type StartRank = (options: RankOptions, events: RankEvents) => Rank
 
 const startProcess: StartRank = (options, events) => new RankProcess(options, events)
 
-/** A Node.js worker: one process for a plain model, N for a parallel one, with a connection to each. */
+/**
+ * A worker of ours, in Node.js or Python: one process for a plain model, N for a parallel one, with a
+ * connection to each.
+ */
 export class RankGroup implements WorkerGroup {
   readonly isNative = true
   readonly #options: RankGroupOptions

@@ -101,7 +101,7 @@ export function tellingThrown(error: ServeError): ServeError {
     return new ServeError(code, `${message}: the log of the server has the traceback`, { status })
   if (code === 'HANDLER_REJECTED' || detail === undefined) return error
   const lines = detail.split('\n')
-  const stack = lines.findIndex((line) => /^\s+at /.test(line))
+  const stack = lines.findIndex((line) => /^\s+at |^Traceback /.test(line))
   const thrown = (stack < 0 ? lines : lines.slice(0, stack)).join(' ').replace(/\s+/g, ' ').trim()
   const places = lines.flatMap((line) => PLACE.exec(line)?.[1] ?? [])
   const place = places.find((each) => !each.includes('/node_modules/')) ?? places[0]

@@ -4,6 +4,7 @@ import { findPython } from './python/environment/environment.ts'
 import { hasParts } from './gpus.ts'
 import { type LaunchContext, loadMessage, rankOptions, type Start } from './launch.ts'
 import { type PythonLaunch, pythonLaunch, usesTorchrun } from './python/command-line.ts'
+import { findOwnPython, type OwnPython } from './python/own-worker.ts'
 import { checkDevice } from './python/device-check.ts'
 import { PythonGroup } from './python/python-group.ts'
 import { RankGroup } from './rank-group.ts'
@@ -15,17 +16,17 @@ import type { WorkerGroup, WorkerGroupEvents } from './worker-group.ts'
 const MAX_UNSENT_TOGETHER = 32 * 1024 * 1024
 
 /** The processes of one start of a worker. */
-export type StartGroup = (start: Start, events: WorkerGroupEvents) => WorkerGroup
+export type StartGroup = (start: Start, events: WorkerGroupEvents) => WorkerGroup | Promise<WorkerGroup>
 
 type CreateGroup = (
   model: Model,
   start: Start,
   context: LaunchContext,
   events: WorkerGroupEvents,
-) => WorkerGroup
+) => WorkerGroup | Promise<WorkerGroup>
 
 const KINDS: Readonly<Record<Model['prepared']['runtime'], CreateGroup>> = {
-  node: nodeGroup,
+  node: ownGroup,
   python: pythonGroup,
   python3: pythonGroup,
   LSP: () => {
@@ -34,30 +35,36 @@ const KINDS: Readonly<Record<Model['prepared']['runtime'], CreateGroup>> = {
 }
 
 /**
- * The processes of one start of a worker, according to the model's runtime. Never throws: what keeps them
- * from being started rejects `load`.
+ * The processes of one start of a worker, according to the model's runtime. Never throws or rejects: what
+ * keeps them from being started rejects `load`.
  */
 export const createGroup: CreateGroup = (model, start, context, events) => {
   try {
-    return KINDS[model.prepared.runtime](model, start, context, events)
+    const group = KINDS[model.prepared.runtime](model, start, context, events)
+    return group instanceof Promise ? group.catch(refused) : group
   } catch (cause) {
-    if (cause instanceof ServeError) return refusedGroup(cause)
-    const message = `The worker could not be started: ${(cause as Error).message}`
-    return refusedGroup(new ServeError('WORKER_START_FAILED', message, { cause }))
+    return refused(cause)
   }
 }
 
-function nodeGroup(
+function refused(cause: unknown): WorkerGroup {
+  if (cause instanceof ServeError) return refusedGroup(cause)
+  const message = `The worker could not be started: ${(cause as Error).message}`
+  return refusedGroup(new ServeError('WORKER_START_FAILED', message, { cause }))
+}
+
+function ownGroup(
   model: Model,
   start: Start,
   context: LaunchContext,
   events: WorkerGroupEvents,
+  python?: OwnPython,
 ): WorkerGroup {
   const { settings } = model
   const { path, cleanUp } = createWorkerFolder(context)
   let ranks: RankOptions[]
   try {
-    ranks = rankOptions(model, start, context, path)
+    ranks = rankOptions(model, start, context, path, python)
   } catch (error) {
     cleanUp()
     throw error
@@ -74,7 +81,21 @@ function nodeGroup(
   )
 }
 
-function pythonGroup(
+/** Our own worker, unless TorchServe is installed for a handler that is written for it. */
+async function pythonGroup(
+  model: Model,
+  start: Start,
+  context: LaunchContext,
+  events: WorkerGroupEvents,
+): Promise<WorkerGroup> {
+  const own = await findOwnPython(context.settings, model.prepared)
+  if (!start.wanted()) throw new ServeError('WORKER_START_FAILED', 'The worker was stopped')
+  return own === undefined
+    ? torchserveGroup(model, start, context, events)
+    : ownGroup(model, start, context, events, own)
+}
+
+function torchserveGroup(
   model: Model,
   start: Start,
   context: LaunchContext,

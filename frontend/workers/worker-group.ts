@@ -30,7 +30,7 @@ export interface WorkerGroupEvents {
 /**
  * The processes of one start of one worker, and how to talk to them. They live and die together and act as
  * one: requests and cancels go to every rank that gets requests, and responses come from rank 0. The model's
- * runtime determines the kind: Node.js workers (rank-group.ts) or TorchServe's (python/).
+ * runtime determines the kind: our own workers (rank-group.ts) or TorchServe's (python/).
  */
 export interface WorkerGroup {
   /** -1 before there is a process. */

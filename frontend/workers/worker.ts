@@ -185,12 +185,12 @@ export class Worker implements JobRunner {
     this.#usesGpu = this.#hardware.devices.length > 0
     this.#threads = this.#hardware.threads()
     const start = {
-      workerId: this.id,
-      serial: `${this.id}-${this.#starts}`,
+      ...{ workerId: this.id, serial: `${this.id}-${this.#starts}` },
       devices: this.#hardware.devices,
       threads: this.#threads,
+      wanted: () => this.#state === 'starting',
     }
-    const group = this.#startGroup(start, {
+    const made = this.#startGroup(start, {
       onConnected: () => {
         if (this.#state === 'starting') this.#setState('loading')
       },
@@ -205,7 +205,7 @@ export class Worker implements JobRunner {
       onOutput: (stream, line, prefix) => this.#reports.printed(stream, line, prefix),
       onDeath: (cause) => this.#died(group, cause),
     })
-    this.#group = this.#last = group
+    const group = (this.#group = this.#last = made instanceof Promise ? await made : made)
     this.#requests = new Requests(this.#model.settings, group, {
       onFree: () => this.#events.onFree(),
       onFailure: (job, error) => this.#reports.requestFailed(job, error),

@@ -28,7 +28,7 @@ describe('the context of the image', () => {
     const sources = copied.map(({ text }) => text.replace('--from=build /build/', '').split(' ')[0]!)
     const tracked = execFileSync('git', ['ls-files'], { cwd: REPOSITORY, encoding: 'utf8' }).split('\n')
     const inContext = tracked.filter((path) => isInContext(path, patterns))
-    expect(sources).toEqual(expect.arrayContaining(['package.json', 'libexec', 'LICENSE', ...made]))
+    expect(sources).toEqual(expect.arrayContaining(['package.json', 'libexec', 'python', 'LICENSE', ...made]))
     const missing = sources.filter(
       (source) => !made.includes(source) && !inContext.some((path) => `${path}/`.startsWith(`${source}/`)),
     )

@@ -6,6 +6,8 @@ import { askOnce } from './ask-once.ts'
 import { missingPackages } from './missing.ts'
 import type { Probe } from './probe.ts'
 
+export type { Probe }
+
 /** The Python environment of a model's workers. */
 export interface PythonEnvironment {
   /** Absolute path of the interpreter. */
@@ -47,9 +49,21 @@ type PythonSettings = Pick<Settings, 'python' | 'modelServerHome'>
  * @throws ServeError WORKER_START_FAILED with what is missing and the command that installs it
  */
 export async function findPython(settings: PythonSettings, model?: PythonModel): Promise<PythonEnvironment> {
+  const { found, packages } = await askModel(settings, model)
+  return environment(found, packages)
+}
+
+/**
+ * What the interpreter of a model reports, whatever it lacks, and the folder of the model's own packages.
+ * @throws ServeError WORKER_START_FAILED when there is no interpreter
+ */
+export async function askModel(
+  settings: PythonSettings,
+  model?: PythonModel,
+): Promise<{ found: Probe; packages: string | undefined }> {
   const packages = model && existing(packagesFolder(model))
   const found = await askOnce(commandsFor(settings, model), settings.modelServerHome ?? '', packages)
-  return environment(found, packages)
+  return { found, packages }
 }
 
 /**
