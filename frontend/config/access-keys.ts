@@ -9,36 +9,36 @@ export const ACCESS_KEYS = {
   allowInsecureExposure: ours(
     BOOLEAN,
     'false',
-    'Whether the server starts with tokens off, or with the model API on, on addresses that other machines can reach (docs/security.md). The variable always has an effect.',
+    'Allows tokens off or the model API on at addresses that other machines can reach ([Security](security.md#exposed-listeners)). The variable always applies.',
     { envAlways: true },
   ),
   allowedHosts: ours(
     HOST_LIST,
     '',
-    'Names by which clients may call a server without tokens, beside IP addresses and local names; `*.example.com`: all below it, `*`: any (docs/security.md).',
+    'Host names under which clients can call a server without tokens; `*.example.com`: all subdomains, `*`: any ([Security](security.md#web-pages)).',
   ),
   checkInferenceOrigin: ours(
     BOOLEAN,
     'true',
-    'Whether the inference and metrics APIs refuse requests from web pages of other sites, as management always does.',
+    'Inference and metrics reject requests from web pages of other sites. Management always does.',
   ),
   enableConsole: ours(
     BOOLEAN,
     'true',
-    'Whether the management listener serves the page of the console at `/console` ([Console](console.md)).',
+    'Serves the [console](console.md) at `/console` of the management address.',
   ),
   maxConnections: oursOptional(
     integer(1, INT_MAX),
-    'Connections that all listeners for inference, REST and gRPC, have together; the next get 503 or are reset. One client address (IPv6: one /64 network) has at most half of them. Unset: from the limit of open files (docs/floods.md).',
+    'Maximum number of inference connections, REST and gRPC. More get 503 or are reset. One client address (IPv6: one /64 network) gets at most half. Unset: from the limit of open files ([Floods](floods.md)).',
   ),
   maxUnfinishedBytes: ours(
     integer(1_048_576, TEBIBYTE),
     '268435456',
-    'Bytes of requests that have not come to their end, REST and gRPC together; four times as many may wait as answers that clients have not read. One client address has at most half. Beyond them, a REST request gets 503 (Open Inference, OpenAI: 429), a gRPC call RESOURCE_EXHAUSTED, and a connection that does not read is closed. Values below four times max_request_size or max_response_size count as that.',
+    'Maximum bytes of all unfinished requests, REST and gRPC; unread responses may use four times as much. One client address gets at most half. More get 503 (Open Inference, OpenAI: 429) or RESOURCE_EXHAUSTED; clients that do not read are disconnected. At least four times max_request_size and max_response_size.',
   ),
   maxWaitingInputBytes: oursOptional(
     integer(1_048_576, TEBIBYTE),
-    'Bytes of all requests together that wait in the queues of models, are on their way to workers, or are kept for nodes of workflows; further requests get 503 (Open Inference, OpenAI: 429). A request to a model always passes while nothing else waits. Unset: a sixteenth of the memory of the machine or cgroup, at least 256 MiB.',
+    'Maximum bytes of requests in queues, on the way to workers, and kept for workflows. More get 503 (Open Inference, OpenAI: 429). Unset: 1/16 of the memory, at least 256 MiB.',
   ),
 }
 
@@ -49,28 +49,20 @@ export const LIMIT_KEYS = {
   keyRequestsPerSecond: ours(
     PER_SECOND,
     '0',
-    'Requests that each key may start in a second, unless its entry in api_keys_file says otherwise; 0: no limit.',
+    'Maximum requests per second of each key. An entry of api_keys_file overrides it. 0: no limit.',
   ),
-  keyConcurrentStreams: ours(
-    integer(0, INT_MAX),
-    '0',
-    'Requests that each key may have open at one time; a stream is open until its last item. 0: no limit.',
-  ),
+  keyConcurrentStreams: ours(integer(0, INT_MAX), '0', 'Maximum open requests of each key. 0: no limit.'),
   keyBytesPerSecond: ours(
     integer(0, INT_MAX),
     '0',
-    'Bytes of requests and responses that each key may move in a second; 0: no limit.',
+    'Maximum bytes per second of each key, requests and responses. 0: no limit.',
   ),
   metricsRequireToken: ours(
     BOOLEAN,
     'false',
-    'Whether /metrics asks for a key with the scope `metrics`, or for the management token.',
+    '/metrics requires a key with the scope `metrics`, or the management token.',
   ),
-  grpcReflectionRequireToken: ours(
-    BOOLEAN,
-    'false',
-    'Whether gRPC reflection asks for the token of its listener: inference or management. Health never does.',
-  ),
+  grpcReflectionRequireToken: ours(BOOLEAN, 'false', 'gRPC reflection requires the token of its listener.'),
 }
 
 /** Where a key set is. Plain http only from this machine: who can change the set can be anybody. */
@@ -88,31 +80,25 @@ const TEXTS = parsed<readonly string[]>('list', 'a comma-separated list', splitL
 export const AUTH_KEYS = {
   apiKeysFile: oursOptional(
     PATH,
-    'JSON or YAML file with named API keys and client certificates ([Authorization](authorization.md)); read again when it changes.',
+    'JSON or YAML file of [API keys and client certificates](authorization.md). Reloaded when it changes.',
   ),
-  jwtIssuer: oursOptional(
-    TEXT,
-    'The issuer (`iss`) of the JWTs that are accepted. Needs `jwt_audience` and `jwt_jwks_url`.',
-  ),
-  jwtAudience: ours(TEXTS, '', 'Audiences (`aud`), one of which a JWT must have.'),
-  jwtJwksUrl: oursOptional(
-    JWKS_URL,
-    'Where the public keys of the issuer are (a JSON Web Key Set): an https or file URL.',
-  ),
+  jwtIssuer: oursOptional(TEXT, 'Accepted issuer (`iss`) of JWTs. Needs `jwt_audience` and `jwt_jwks_url`.'),
+  jwtAudience: ours(TEXTS, '', 'Accepted audiences (`aud`) of JWTs.'),
+  jwtJwksUrl: oursOptional(JWKS_URL, 'URL of the issuer’s JSON Web Key Set: https or file.'),
   jwtScopeClaim: ours(
     TEXT,
     'scope',
-    'Claim with the scopes, such as `torchserve:inference`: a text with blanks or a list. A path such as `realm_access.roles` is possible.',
+    'Claim with the scopes, such as `torchserve:inference`: a list, or a text with blanks. Can be a path such as `realm_access.roles`.',
   ),
   jwtModelsClaim: ours(
     TEXT,
     'torchserve_models',
-    'Claim with the models, `*` for any text. A JWT without it may use all.',
+    'Claim with the allowed models; `*` matches any text. A JWT without it can use all models.',
   ),
-  tlsClientCa: oursOptional(PATH, 'PEM file with the CA of client certificates, for all TLS listeners.'),
+  tlsClientCa: oursOptional(PATH, 'PEM file of the CA of client certificates, for all TLS listeners.'),
   tlsClientAuth: ours(
     word('request', 'require'),
     'request',
-    'With `tls_client_ca`: whether a client may come without a certificate (`request`) or not.',
+    'With `tls_client_ca`: `require` rejects clients without a certificate.',
   ),
 }

@@ -54,86 +54,75 @@ function namedLocation(item: string): ModelToLoad | undefined {
 
 /** Keys for models: which to load, from where, with which defaults. */
 export const MODEL_KEYS = {
-  modelStore: optional(PATH, 'Folder with the model archives. Mandatory here or as a flag.'),
-  workflowStore: optional(PATH, 'Folder with the workflow archives. Unset: the model store.'),
+  modelStore: optional(PATH, 'Folder of the model archives. Required here or as a flag.'),
+  workflowStore: optional(PATH, 'Folder of the workflow archives. Unset: the model store.'),
   loadModels: key(
     MODELS_TO_LOAD,
     '',
-    'Models to load at start: `all`, or a list of `[name=]location`, each with `#sha256=DIGITS` if the archive must have that SHA-256. Unset, or `standalone`: none.',
+    'Models to load at startup: `all`, or a list of `[name=]location[#sha256=DIGITS]`. Unset or `standalone`: none.',
   ),
   models: key(
     MODELS_JSON,
     '{}',
-    'Settings by model and version: defaultVersion (at start; true: the default version), minWorkers, maxWorkers, batchSize, maxBatchDelay (ms), responseTimeout (s), startupTimeout (s), sha256 of the archive, workerWrapper.',
+    'Settings by model and version: defaultVersion, minWorkers, maxWorkers, batchSize, maxBatchDelay (ms), responseTimeout (s), startupTimeout (s), sha256, workerWrapper.',
   ),
   workerWrapper: ours(
     WORKER_WRAPPER,
     '',
-    'Command before the command of each worker, such as a sandbox ([Worker wrapper](worker-wrapper.md)). Unset: none. Not taken from a snapshot.',
+    'Command that runs each worker, such as a sandbox ([Worker wrapper](worker-wrapper.md)). Never taken from a snapshot.',
   ),
   handlerCredentials: ours(
     wordList(...CREDENTIAL_HEADERS),
     'none',
-    'Headers with credentials that REST clients send and handlers get. By default no handler gets one.',
+    'Credential headers of REST clients that handlers get.',
   ),
   defaultWorkersPerModel: key(
     integer(0, 10_000),
     '0',
-    'Workers of a model without its own setting. 0: one per CPU (in a container: of its CPU limit) for models loaded at the start, none for registered models.',
+    'Workers of a model that sets none. 0: one per CPU for models loaded at startup, none for registered models.',
   ),
   scaling: ours(
     BOOLEAN,
     'false',
-    'Whether the workers of a model follow its load between minWorkers and maxWorkers (docs/autoscaling.md). A model-config.yaml may say otherwise.',
+    'Workers follow the load between minWorkers and maxWorkers ([Autoscaling](autoscaling.md)). model-config.yaml overrides it.',
   ),
   scaleToZeroAfter: ours(
     SECONDS,
     '300',
-    'Time without a request after which the last worker of a model that scales from minWorkers 0 ends.',
+    'Time without a request until the last worker of a model with minWorkers 0 stops.',
   ),
-  numberOfGpu: optional(
-    integer(0, 10_000),
-    'Largest number of GPUs to use. Unset: all that the vendor’s tool finds and CUDA_VISIBLE_DEVICES (or that of AMD or Intel) contains.',
-  ),
+  numberOfGpu: optional(integer(0, 10_000), 'Maximum number of GPUs. Unset: all [visible GPUs](#gpus).'),
   requireGpu: ours(
     BOOLEAN,
     'false',
-    'A Python worker whose GPU cannot be used does not start. false: it starts with a warning, and computes on the CPU.',
+    'A Python worker does not start if its GPU is unusable. false: it runs on the CPU, with a warning.',
   ),
   initialWorkerPort: key(
     integer(1, 65535),
     '9000',
-    'Number of the first worker in describe and in logs; further workers get the next numbers. Sockets have random names.',
+    'Number of the first worker in describe and logs. No port is opened.',
   ),
-  initialDistributionPort: key(
-    integer(1, 65535),
-    '29500',
-    'The same for rank groups, and their MASTER_PORT.',
-  ),
+  initialDistributionPort: key(integer(1, 65535), '29500', 'First MASTER_PORT of rank groups.'),
   modelSnapshot: optional(
     MODEL_SNAPSHOT,
-    'The models of a snapshot (docs/snapshots.md). If set, load_models is ignored, but not --models.',
+    'Models of a [snapshot](snapshots.md). Replaces load_models, but not --models.',
   ),
   allowedUrls: key(
     patternList('i'),
     'http(s)?://.*',
-    'Where clients may register models from, besides the model store: regular expressions that match the whole URL (a local path as file://), in any letter case. The variable has an effect only with use_env_allowed_urls=true.',
+    'Regular expressions for [URLs of models](#models-from-urls). The variable needs use_env_allowed_urls=true.',
   ),
   allowPrivateUrls: oursOptional(
     BOOLEAN,
-    'Whether models may be downloaded from loopback and private addresses. Unset: only if allowed_urls is set. The variable always has an effect.',
+    'Allows downloads from loopback and private addresses. Unset: only if allowed_urls is set. The variable always applies.',
     { envAlways: true },
   ),
   s3SigningHosts: ours(
     ORIGIN_LIST,
     '',
-    'Hosts besides those of S3 that get requests signed with the AWS keys (s3_sse_kms=true): `host[:port]` over TLS, `http://host[:port]` without it.',
+    'Further hosts that get requests signed for S3: `host[:port]` with TLS, `http://host[:port]` without.',
   ),
-  downloadTimeout: ours(
-    SECONDS,
-    '3600',
-    'Limit on the time of a download; a minute without a byte also ends it.',
-  ),
+  downloadTimeout: ours(SECONDS, '3600', 'Maximum time of a download.'),
 }
 
 /**
@@ -141,39 +130,32 @@ export const MODEL_KEYS = {
  * model-archiver/unpack-budget.ts.
  */
 export const ARCHIVE_KEYS = {
-  maxArchiveFiles: ours(integer(1, INT_MAX), '10000', 'Most files and folders of an archive.'),
+  maxArchiveFiles: ours(integer(1, INT_MAX), '10000', 'Maximum number of files and folders in an archive.'),
   maxUnpackedSize: ours(
     integer(1, Number.MAX_SAFE_INTEGER),
     '21474836480',
-    'Largest archive that is downloaded, and largest sum of the files of an archive, in bytes.',
+    'Maximum size of a download, and of an unpacked archive, in bytes.',
   ),
   minFreeDisk: ours(
     integer(0, Number.MAX_SAFE_INTEGER),
     '268435456',
-    'Bytes that stay free on the disk of TEMP: an archive that would leave fewer is refused.',
+    'Bytes that stay free on the disk of TEMP. Archives that need them are refused.',
   ),
 }
 
 /** Keys for Python models. */
 export const PYTHON_KEYS = {
-  python: key(
-    COMMAND,
-    'python',
-    'Python that runs Python models: a command or a path. Unset: python, or python3 if there is no python.',
-  ),
-  modelServerHome: optional(
-    PATH,
-    'Folder with TorchServe’s package `ts`. Unset: the one that the Python finds.',
-  ),
+  python: key(COMMAND, 'python', 'Python command for Python models. Unset: python, else python3.'),
+  modelServerHome: optional(PATH, 'Folder of TorchServe’s package `ts`. Unset: the one that Python imports.'),
   installPyDepPerModel: key(
     BOOLEAN,
     'false',
-    'Whether the requirements.txt of a Python archive is installed, with pip, for that model alone.',
+    'Installs the requirements.txt of a Python archive with pip, for that model only.',
   ),
-  ipexEnable: key(BOOLEAN, 'false', 'Whether Python handlers use Intel’s extension for PyTorch.'),
+  ipexEnable: key(BOOLEAN, 'false', 'Python handlers use Intel’s extension for PyTorch.'),
   ipexGpuEnable: key(BOOLEAN, 'false', 'The same for Intel GPUs.'),
   pythonCancelGraceMs: oursOptional(
     integer(1, INT_MAX),
-    'Milliseconds in which a Python handler must end cancelled requests; its worker is restarted after them. Unset: no limit as long as it responds within the response timeout.',
+    'Milliseconds until the worker of a Python handler that does not end cancelled requests is restarted. Unset: the response timeout applies.',
   ),
 }

@@ -13,19 +13,18 @@ export const KEY_TABLES: Readonly<Record<string, string>> = {
   'Environment only': table(keyRows((spec) => spec.from === 'environment')),
   'Keys without effect': table([
     ['Key', 'Why it has no effect'],
-    ...INERT_KEYS.map(({ name, reason }) => [code(name), reason]),
+    ...[...new Set(INERT_KEYS.map(({ reason }) => reason))].map((reason) => [
+      INERT_KEYS.filter((key) => key.reason === reason)
+        .map(({ name }) => code(name))
+        .join(', '),
+      reason,
+    ]),
   ]),
 }
 
 function keyRows(belongs: (spec: KeySpec<unknown>) => boolean): string[][] {
-  const rows = SPECS.filter(belongs).map((spec) => [
-    code(spec.name),
-    typeOf(spec),
-    defaultOf(spec),
-    spec.env === undefined ? '-' : code(spec.env),
-    spec.doc,
-  ])
-  return [['Key', 'Type', 'Default', 'Variable', 'Meaning'], ...rows]
+  const rows = SPECS.filter(belongs).map((spec) => [code(spec.name), typeOf(spec), defaultOf(spec), spec.doc])
+  return [['Key', 'Type', 'Default', 'Meaning'], ...rows]
 }
 
 /** With the range of a number, if it has an end that a user could meet. */
