@@ -5,7 +5,7 @@ import { commentLength, noSectionCitations } from './tools/lint/comments.mjs'
 import { noTextKeys } from './tools/lint/no-text-keys.mjs'
 
 /**
- * Which room may import which (docs/architecture.md). A room that is not named as allowed for a target is
+ * Which room may import which (docs/internals/architecture.md). A room that is not named as allowed for a target is
  * forbidden, and so is everything in frontend/ that belongs to no room (server.ts, listeners.ts) but
  * package-info.ts.
  */
@@ -122,13 +122,13 @@ const zones = [
         target,
         from,
         except: allowed.filter((a) => a.startsWith(`${from}/`)).map((a) => `.${a.slice(from.length)}`),
-        message: `${target} must not import ${from} (docs/architecture.md)`,
+        message: `${target} must not import ${from} (docs/internals/architecture.md)`,
       })),
   ),
   ...Object.entries(dialects).flatMap(([target, allowed]) =>
     Object.keys(dialects)
       .filter((from) => from !== target && !allowed.includes(from))
-      .map((from) => ({ target, from, message: `${target} must not import ${from} (docs/architecture.md)` })),
+      .map((from) => ({ target, from, message: `${target} must not import ${from} (docs/internals/architecture.md)` })),
   ),
 ]
 

@@ -3,7 +3,7 @@ import { UnreadBytes } from '../common/byte-flow.ts'
 
 /**
  * The header of a frame, big-endian: u32 length of the payload, u8 type, u8 flags, u32 id of the request (0:
- * none). The payload follows. docs/architecture.md has the table of all frames.
+ * none). The payload follows. docs/internals/architecture.md has the table of all frames.
  */
 export const HEADER_BYTES = 10
 const TYPE_AT = 4

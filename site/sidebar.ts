@@ -63,11 +63,11 @@ const ORDER: readonly (readonly [string, readonly string[]])[] = [
     'Internals',
     [
       'internals/index',
-      'architecture',
+      'internals/architecture',
       'internals/glossary',
       'internals/promises',
       'internals/attacks',
-      'floods',
+      'internals/floods',
       'internals/reliability',
       'internals/test-evidence',
       'internals/coverage',

@@ -26,9 +26,7 @@ export function repositoryPages(): Map<string, string> {
 
 /** Pages for maintainers, the changelog, and the output of --help are not searched. */
 export function isSearched(page: string): boolean {
-  return !/^(internals\/|(architecture|floods|contributing|vulnerabilities|changelog|reference\/commands)\.md$)/.test(
-    page,
-  )
+  return !/^(internals\/|(contributing|vulnerabilities|changelog|reference\/commands)\.md$)/.test(page)
 }
 
 /** Writes all pages into {@link PAGES}, which is emptied first. */
