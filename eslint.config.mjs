@@ -128,7 +128,11 @@ const zones = [
   ...Object.entries(dialects).flatMap(([target, allowed]) =>
     Object.keys(dialects)
       .filter((from) => from !== target && !allowed.includes(from))
-      .map((from) => ({ target, from, message: `${target} must not import ${from} (docs/internals/architecture.md)` })),
+      .map((from) => ({
+        target,
+        from,
+        message: `${target} must not import ${from} (docs/internals/architecture.md)`,
+      })),
   ),
 ]
 
