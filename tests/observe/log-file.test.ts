@@ -117,6 +117,41 @@ test('a full file is put aside under its day, compressed, and numbered', async (
   expect(readFileSync(path, 'utf8')).toBe(`${'c'.repeat(79)}\n`)
 })
 
+/** A file that could not be rolled at its limit of 200: the next name for a rolled one is too long. */
+async function notRolled(): Promise<{ aside: string; path: string; add: (letter: string) => Promise<void> }> {
+  const ending = `.${dayName(Date.now())}.log`
+  const stem = join(tempDir(), 'x'.repeat(255 - ending.length))
+  const { file, path, warnings } = open(`${stem}.log`, { maxBytes: 200 })
+  const add = async (letter: string): Promise<void> => {
+    file.write(`${letter.repeat(79)}\n`)
+    await until(() => existsSync(path) && readFileSync(path, 'utf8').endsWith(`${letter}\n`))
+  }
+  const aside = `${stem}${ending}`
+  writeFileSync(aside, '')
+  for (const letter of ['a', 'b', 'c']) await add(letter)
+  expect(warnings).toEqual([expect.stringContaining('ENAMETOOLONG')])
+  rmSync(aside)
+  return { aside, path, add }
+}
+
+/** The letters of its lines. */
+const lettersOf = (path: string): string => readFileSync(path, 'utf8').replaceAll(/(.)\1*\n/g, '$1')
+
+test('a file that could not be rolled is rolled when it has grown by the limit again', async () => {
+  const { aside, path, add } = await notRolled()
+  await add('d')
+  expect(existsSync(aside)).toBe(false)
+  await add('e')
+  expect([lettersOf(aside), lettersOf(path)]).toEqual(['abcd', 'e'])
+})
+
+test('a file that could not be rolled and was moved away is rolled at the limit', async () => {
+  const { aside, path, add } = await notRolled()
+  renameSync(path, join(path, '..', 'moved'))
+  for (const letter of ['d', 'e', 'f']) await add(letter)
+  expect([lettersOf(aside), lettersOf(path)]).toEqual(['de', 'f'])
+})
+
 test('the first line of a new day begins a new file', async () => {
   const path = join(tempDir(), 'some_log.log')
   const before = new Date(Date.now() - 2 * DAY_MS) // a day may have 25 hours

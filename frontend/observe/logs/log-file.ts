@@ -30,8 +30,8 @@ export class LogFile extends Appender {
   /** The local day of its lines, and its end, in milliseconds since the epoch. */
   #day = 0
   #dayEnd = 0
-  /** A file that could not be rolled goes on until then. */
-  #rollsAfter = 0
+  /** Its size when it could not be rolled: from there it may grow by the limit again. */
+  #grewFrom = 0
   #compressing = Promise.resolve()
 
   /** Opens the file; makes its folder if needed. @throws errors of the file system */
@@ -60,9 +60,10 @@ export class LogFile extends Appender {
     const own = fstatSync(this.fd)
     if (this.#isReplaced(own)) this.#replace()
     else if (bytes !== undefined && own.size > 0) {
-      const now = Date.now()
-      const isFull = own.size + bytes > this.#maxBytes && now >= this.#rollsAfter
-      if (isFull || now >= this.#dayEnd) this.#roll()
+      this.#grewFrom = Math.min(this.#grewFrom, own.size) // somebody may have truncated it
+      const grown = own.size - this.#grewFrom
+      const isFull = grown > 0 && grown + bytes > this.#maxBytes
+      if (isFull || Date.now() >= this.#dayEnd) this.#roll(own.size)
     }
   }
 
@@ -95,7 +96,7 @@ export class LogFile extends Appender {
     }
   }
 
-  #roll(): void {
+  #roll(size: number): void {
     try {
       setAside(this.#path, this.#day)
       const before = this.fd
@@ -104,7 +105,9 @@ export class LogFile extends Appender {
       this.#prune()
       this.#compress()
     } catch (error) {
-      this.#dayEnd = this.#rollsAfter = endOfDay(Date.now()) // continue in the old file until tomorrow
+      // Continue in the old file.
+      this.#grewFrom = size
+      this.#dayEnd = endOfDay(Date.now())
       this.#warn(error as Error)
     }
   }
@@ -115,6 +118,7 @@ export class LogFile extends Appender {
     this.fd = fd
     this.#day = size === 0 ? Date.now() : mtimeMs
     this.#dayEnd = endOfDay(this.#day)
+    this.#grewFrom = 0
   }
 
   /**
