@@ -9,6 +9,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   renameSync,
   rmSync,
   rmdirSync,
@@ -284,6 +285,43 @@ test.each([100_000, 400_000])(
   },
 )
 
+/** Whether this process has the file open for writing lines. */
+const isOpen = (path: string): boolean =>
+  readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`) === path
+    } catch {
+      return false // the listing itself
+    }
+  }).length > 1
+
+test('a stop that is late closes no file under its write, and its lines keep their order', async () => {
+  const path = join(tempDir(), 'some_log.log')
+  execFileSync('mkfifo', [path])
+  const pipe = openSync(path, 'r+')
+  const { file } = open(path)
+  const much = `${'x'.repeat(3 * PIPE_BYTES)}\n`
+  file.write(much) // stands still until somebody reads
+  const start = globalThis.setTimeout
+  const timers = jest.spyOn(globalThis, 'setTimeout')
+  timers.mockImplementation(((action: () => void, ms: number) => start(action, ms < 1_000 ? ms : 1)) as never)
+  await endLogFiles({ ts_log: file })
+  await new Promise((resolve) => setTimeout(resolve, 1_000)) // what takes a second has happened
+  timers.mockRestore()
+  const stillOpen = isOpen(path)
+  file.write('last\n')
+  let text = ''
+  const reader = createReadStream(path, { encoding: 'utf8' })
+  reader.on('data', (chunk) => (text += chunk.toString()))
+  try {
+    await until(() => text.endsWith(stillOpen ? 'last\n' : 'x\n'))
+  } finally {
+    closeSync(pipe)
+  }
+  await once(reader, 'close')
+  expect([stillOpen, text === `${much}last\n`]).toEqual([true, true])
+})
+
 const NO_LINES = (text: string): string => text.replaceAll(LINE, '')
 
 test('a full disk stops no file: lines wait, further ones are lost and counted, one line reports them', async () => {
@@ -293,15 +331,15 @@ test('a full disk stops no file: lines wait, further ones are lost and counted, 
   file.write(LINE)
   await until(() => warnings.length > 0)
   for (let n = 0; n < 30; n += 1) file.write(LINE)
-  expect([file.lost, warnings]).toEqual([20, [expect.stringContaining('ENOSPC')]])
+  expect([file.lost, warnings]).toEqual([21, [expect.stringContaining('ENOSPC')]])
   rmSync(path) // there is room again
   await until(() => existsSync(path) && readFileSync(path, 'utf8').includes('dropped'))
   file.write(LINE)
   await file.end()
   const text = readFileSync(path, 'utf8')
-  expect(writtenIn(text)).toBe(12)
-  expect(NO_LINES(text)).toMatch(/^\S+ \[WARN \] main torchserve - 20 lines dropped: ENOSPC.*\n$/)
-  expect(file.lost).toBe(20)
+  expect(writtenIn(text)).toBe(11)
+  expect(NO_LINES(text)).toMatch(/^\S+ \[WARN \] main torchserve - 21 lines dropped: ENOSPC.*\n$/)
+  expect(file.lost).toBe(21)
 })
 
 test.each<[string, (path: string) => void]>([

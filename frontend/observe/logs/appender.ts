@@ -8,11 +8,14 @@ export interface LineWriter {
 }
 
 export interface AppenderOptions {
-  /** Maximum characters waiting to be written; further lines are lost and counted. Default 8 Mi. */
+  /**
+   * Maximum characters in memory, those of the running write included; further lines are lost and counted.
+   * Default 8 Mi.
+   */
   maxWaiting?: number
   /** The line that reports lost lines, with its line end. Default: one of the server's log. */
   droppedLine?: (count: number, why: string) => string
-  /** Called when lines cannot be written, at most once a minute for the same reason. */
+  /** Called when lines cannot be written, at most once a minute. */
   warn?: (message: string) => void
 }
 
@@ -23,8 +26,6 @@ const BURST = 20
 /** Characters that are worth a write of their own. */
 const FULL = 131_072
 const WARN_PAUSE_MS = 60_000
-/** Milliseconds that writing the last lines may take. */
-const END_MS = 1_000
 
 /**
  * Appends lines to a descriptor with asynchronous writes. A quiet log writes in the same turn of the event
@@ -33,7 +34,7 @@ const END_MS = 1_000
  * process exits are written then.
  */
 export abstract class Appender implements LineWriter {
-  /** Called when lines cannot be written, at most once a minute for the same reason. */
+  /** Called when lines cannot be written, at most once a minute. */
   warn: ((message: string) => void) | undefined
   protected fd: number
   /** Whether later lines are for nobody, and so not lost. */
@@ -41,9 +42,13 @@ export abstract class Appender implements LineWriter {
   readonly #maxWaiting: number
   readonly #droppedLine: (count: number, why: string) => string
   #waiting = ''
+  /** Characters of the running write. */
+  #leaving = 0
   #lost = 0
   /** Lost lines that no line has reported yet. */
   #unreported = 0
+  /** Attempts that have failed since something was last written. */
+  #failures = 0
   /** Why the last write failed, until one succeeds. */
   #failure: string | undefined
   #why = ''
@@ -57,7 +62,6 @@ export abstract class Appender implements LineWriter {
   #due = false
   #ended = false
   #lastWarning = -Infinity
-  #warned = ''
   #onIdle: (() => void) | undefined
 
   /** @param slow why lines are lost when writes succeed, but too slowly */
@@ -82,7 +86,7 @@ export abstract class Appender implements LineWriter {
   }
 
   write(line: string): void {
-    if (this.#ended || this.#waiting.length + line.length > this.#maxWaiting) {
+    if (this.#ended || this.#leaving + this.#waiting.length + line.length > this.#maxWaiting) {
       this.#drop()
       return
     }
@@ -92,16 +96,13 @@ export abstract class Appender implements LineWriter {
     else if (this.#timer === undefined) this.#writeSoon()
   }
 
-  /** Writes waiting lines, for a second at most. Drops later lines. */
+  /** Writes waiting lines, however long that takes. Drops later lines. */
   async end(): Promise<void> {
     if (!this.#ended && (this.#writing || this.#waiting !== '')) {
-      let timer: NodeJS.Timeout | undefined
       await new Promise<void>((resolve) => {
         this.#onIdle = resolve
-        timer = setTimeout(resolve, END_MS)
         if (!this.#writing) this.#flush()
       })
-      clearTimeout(timer)
     }
     this.endNow()
   }
@@ -116,7 +117,8 @@ export abstract class Appender implements LineWriter {
       if (this.#unreported > 0) this.#reportLost()
       if (this.#rest !== undefined) writeSync(this.fd, this.#rest)
       if (this.#waiting !== '') writeSync(this.fd, this.#waiting)
-      this.closed()
+      // The number of a closed descriptor goes to the next file, and the running write with it.
+      if (!this.#writing || this.#rest !== undefined) this.closed()
     } catch {
       // no way left to report the error
     }
@@ -128,10 +130,16 @@ export abstract class Appender implements LineWriter {
    * Called before each write; may change the descriptor.
    * @param bytes of the write that begins; undefined: of a failed one that is tried again
    */
-  protected abstract prepare(bytes: number | undefined): void
+  protected prepare(_bytes: number | undefined): void {
+    // The descriptor stays.
+  }
 
-  /** Reports a failed write. @returns milliseconds until it is tried again; undefined: nobody reads */
-  protected abstract retryAfter(error: NodeJS.ErrnoException): number | undefined
+  /**
+   * Reports a failed write.
+   * @param failures attempts that had failed before, since something was last written
+   * @returns milliseconds until it is tried again; undefined: it has called `endNow`
+   */
+  protected abstract retryAfter(error: NodeJS.ErrnoException, failures: number): number | undefined
 
   /** Lines are lost for this reason. */
   protected dropped(_why: string): void {
@@ -143,11 +151,10 @@ export abstract class Appender implements LineWriter {
     // The descriptor is not ours.
   }
 
-  /** Warns, at most once a minute for the same reason. */
+  /** Warns, at most once a minute. */
   protected warnOf(message: string): void {
     const now = performance.now()
-    if (message === this.#warned && now - this.#lastWarning < WARN_PAUSE_MS) return
-    this.#warned = message
+    if (now - this.#lastWarning < WARN_PAUSE_MS) return
     this.#lastWarning = now
     this.warn?.(message)
   }
@@ -177,6 +184,7 @@ export abstract class Appender implements LineWriter {
     if (this.#waiting.length < FULL) this.#writes.use()
     if (this.#unreported > 0) this.#reportLost()
     const bytes = Buffer.from(this.#waiting)
+    this.#leaving = this.#waiting.length
     this.#waiting = ''
     this.prepare(bytes.byteLength)
     this.#writing = true
@@ -185,11 +193,13 @@ export abstract class Appender implements LineWriter {
 
   #write(bytes: Buffer): void {
     write(this.fd, bytes, 0, bytes.byteLength, null, (error, written) => {
-      if (this.#ended) return
+      if (this.#ended) return this.closed()
       if (error !== null) return this.#failed(error, bytes)
+      this.#failures = 0
       if (written < bytes.byteLength) return this.#write(bytes.subarray(written))
       this.#failure = undefined
       this.#writing = false
+      this.#leaving = 0
       if (this.#waiting === '' && this.#unreported === 0) this.#onIdle?.()
       else if (this.#onIdle !== undefined) this.#flush()
       else this.#writeSoon()
@@ -199,12 +209,9 @@ export abstract class Appender implements LineWriter {
   /** A full disk, for example: nothing is lost while there is room for lines in memory. */
   #failed(error: NodeJS.ErrnoException, rest: Buffer): void {
     this.#failure = error.code === 'EAGAIN' ? undefined : error.message
-    const wait = this.retryAfter(error)
-    if (wait === undefined) {
-      this.#waiting = ''
-      this.endNow()
-      return
-    }
+    const wait = this.retryAfter(error, this.#failures)
+    if (wait === undefined) return
+    this.#failures += 1
     this.#rest = rest
     this.#timer = startTimer(() => {
       this.#rest = undefined

@@ -1,10 +1,13 @@
 import { constants, openSync } from 'node:fs'
 import { isatty } from 'node:tty'
+import { within } from '../../../common/timer.ts'
 import { Appender } from './appender.ts'
 
 /** A write that fails is tried again after this time, then after twice that, up to the limit. */
 const RETRY_MS = 1
 const MAX_RETRY_MS = 100
+/** Milliseconds that writing the last lines may take. */
+const END_MS = 1_000
 /** Errors of a pipe, socket or terminal whose other end has gone. */
 const GONE: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET', 'EIO', 'EBADF', 'ENXIO'])
 
@@ -16,7 +19,6 @@ const GONE: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET', 'E
 export class ConsoleWriter extends Appender {
   /** Whether its reader gets only the lines until `started`. */
   readonly untilStarted: boolean
-  #retryMs = RETRY_MS
 
   constructor(fd: 1 | 2, untilStarted = false) {
     super(nonBlocking(fd), 'nobody read the console', {})
@@ -30,19 +32,23 @@ export class ConsoleWriter extends Appender {
     this.isOver = true
   }
 
-  protected override prepare(bytes: number | undefined): void {
-    if (bytes !== undefined) this.#retryMs = RETRY_MS
+  /** Writes waiting lines, for a second at most. Drops later lines. */
+  override async end(): Promise<void> {
+    await within(END_MS, super.end())
+    this.endNow()
   }
 
-  protected override retryAfter({ code, message }: NodeJS.ErrnoException): number | undefined {
+  protected override retryAfter(
+    { code, message }: NodeJS.ErrnoException,
+    failures: number,
+  ): number | undefined {
     if (GONE.has(code)) {
+      this.endNow() // before the warning, which also goes to the console
       this.dropped(code === 'EPIPE' ? 'its reader has closed its end' : message)
       return undefined
     }
     if (code !== 'EAGAIN') this.warnOf(`Lines for the console wait: ${message}`)
-    const retryMs = this.#retryMs
-    this.#retryMs = Math.min(retryMs * 2, MAX_RETRY_MS)
-    return retryMs
+    return Math.min(RETRY_MS * 2 ** failures, MAX_RETRY_MS)
   }
 
   protected override dropped(why: string): void {

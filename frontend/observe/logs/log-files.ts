@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { within } from '../../../common/timer.ts'
 import type { LogFileName, Settings } from '../../config/settings.ts'
 import { droppedAuditLine } from './audit-log.ts'
 import type { ConsoleWriter } from './console-writer.ts'
@@ -84,13 +85,7 @@ export function reopenLogFiles(files: LogFiles): void {
 /** Milliseconds that writing the last lines may take. */
 const END_MS = 1000
 
-/** Writes waiting lines and closes the files. */
+/** Writes waiting lines and closes the files; what takes longer than a second goes on until the exit. */
 export async function endLogFiles(files: LogFiles): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise((resolve) => {
-    timer = setTimeout(resolve, END_MS)
-  })
-  await Promise.race([late, Promise.all(Object.values(files).map((file) => file.end()))])
-  clearTimeout(timer)
-  for (const file of Object.values(files)) file.endNow()
+  await within(END_MS, Promise.all(Object.values(files).map((file) => file.end())))
 }
