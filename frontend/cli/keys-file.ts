@@ -85,7 +85,11 @@ async function targetOf(path: string): Promise<string> {
     const isLink = (await lstat(path).catch(() => undefined))?.isSymbolicLink() === true
     if (!isLink) return path
     const why = (cause as Error).message
-    throw new ServeError('CONFIG', `The keys file ${path} is a link that leads to no file: ${why}`, { cause })
+    throw new ServeError(
+      'CONFIG',
+      `The keys file ${path} is a symbolic link to a file that does not exist: ${why}`,
+      { cause },
+    )
   }
 }
 

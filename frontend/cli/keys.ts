@@ -78,7 +78,7 @@ function withFile(command: Command): Command {
 async function add(name: string, flags: AddFlags, output: Output): Promise<void> {
   const file = await KeysFile.open(await pathOf(flags), { create: true })
   if (file.content.keys.some((entry) => entry.name === name))
-    throw new ServeError('CONFIG', `There is a key ${name} already; use another name`)
+    throw new ServeError('CONFIG', `Key ${name} already exists; use another name`)
   const key = KEY_MARK + randomBytes(KEY_BYTES).toString('base64url')
   const { requestsPerSecond, concurrentStreams, bytesPerSecond } = flags
   const limits = {
@@ -133,7 +133,7 @@ async function show(key: string, output: Output): Promise<void> {
   if ((await output.taken?.()) === false)
     throw new ServeError(
       'CONFIG',
-      'The key could not be written to stdout, so it is not valid: the file has not changed',
+      'The key could not be written to stdout, so it was not saved: the file has not changed',
     )
 }
 

@@ -32,7 +32,7 @@ export function modelPlace(text: string, endpoint: string): ModelPlace {
   if (hub !== undefined) return hub
   if (/^https?:\/\//i.test(text)) return urlPlace(text)
   if (/^file:/i.test(text) && existsSync(filePath(text))) return localPlace(filePath(text))
-  throw new ServeError('MODEL_NOT_FOUND', `${redactUrl(text)} is not there. ${FORMS}`)
+  throw new ServeError('MODEL_NOT_FOUND', `${redactUrl(text)} does not exist. ${FORMS}`)
 }
 
 function localPlace(text: string): ModelPlace {

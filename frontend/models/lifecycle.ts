@@ -17,7 +17,10 @@ import type { Registry } from './registry.ts'
 const MAX_ENDING = 4
 /** Seconds for the requests of a retired version, which nobody waits for. */
 const RETIRED_S = 600
-const SUPERSEDED = new ServeError('NO_WORKER', 'The model was loaded again several times meanwhile')
+const SUPERSEDED = new ServeError(
+  'NO_WORKER',
+  'The model was reloaded several times before the request ended',
+)
 
 /** Life cycle of versions: build, start, replace, close; and the shutdown of all. */
 export class Lifecycle {
@@ -212,7 +215,7 @@ export class Lifecycle {
     const streams = cut.reduce((sum, each) => sum + each.streams, 0)
     if (requests > 0)
       this.#options.warn(
-        `The drain ended (drain_timeout): ${requests} requests were cut, ${streams} of them streams`,
+        `drain_timeout has passed: ${requests} requests were disconnected, ${streams} of them streams`,
       )
     const reason = new ServeError('SHUTTING_DOWN', 'The server is shutting down')
     await Promise.allSettled(models.map((model) => model.close(reason, workerGraceMs)))

@@ -238,7 +238,7 @@ function isNode({ name }: Model, { workflow }: NodeOrigin): ServeError {
 function hasWeight({ name, version, traffic }: Model): ServeError {
   return new ServeError(
     'CONFLICT',
-    `Version ${version} of model ${name} has the weight ${traffic!.weight}: give its requests to others with PUT ` +
+    `Version ${version} of model ${name} has the weight ${traffic!.weight}: move its weight to other versions with PUT ` +
       `/models/${name}/traffic, or end the weights with DELETE, then unregister it`,
   )
 }

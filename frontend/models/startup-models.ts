@@ -149,7 +149,7 @@ export class StartupModels {
     if (/^\w+:\/\//.test(location) || existsSync(resolve(modelStore, location)) || existsSync(location))
       return false
     if (loadModels !== 'all' && loadModels.some((named) => named.location === location)) return false
-    this.#options.warn(`${location} is not there any more, so the server does not try it again`)
+    this.#options.warn(`${location} no longer exists, so the server stops trying to load it`)
     return true
   }
 

@@ -45,7 +45,7 @@ test.each(['keys.json', 'keys.yaml'])(
       models: ['a*', 'b'],
     })
     expect((await keys('add', 'app', '--scope', 'inference', '--file', file)).err).toEqual([
-      'torchserve-ts: There is a key app already; use another name',
+      'torchserve-ts: Key app already exists; use another name',
     ])
     const listed = await keys('list', '--file', file)
     expect(listed.out.join()).toContain('app: scopes inference,metrics models a*,b for ever')
@@ -87,7 +87,10 @@ test('a link that leads nowhere is refused, and stays', async () => {
   const link = join(tempDir(), 'keys.json')
   symlinkSync('gone.json', link)
   const { status, err } = await keys('add', 'app', '--scope', 'inference', '--file', link)
-  expect([status, err.join()]).toEqual([1, expect.stringContaining('is a link that leads to no file')])
+  expect([status, err.join()]).toEqual([
+    1,
+    expect.stringContaining('is a symbolic link to a file that does not exist'),
+  ])
   expect(lstatSync(link).isSymbolicLink()).toBe(true)
 })
 
@@ -129,7 +132,7 @@ test('a key that nobody can read does not become valid', async () => {
       env: { ...process.env, FIFO: join(tempDir(), 'fifo') },
     },
   )
-  expect(String(stderr)).toContain('The key could not be written to stdout, so it is not valid')
+  expect(String(stderr)).toContain('The key could not be written to stdout, so it was not saved')
   expect(status).toBe(1)
   expect(readFileSync(file, 'utf8')).toBe(before)
   expect(existsSync(`${file}.new`)).toBe(false)

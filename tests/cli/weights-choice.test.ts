@@ -57,7 +57,7 @@ test('a path that exists comes before a model of the hub; a URL names a file', (
   writeFileSync(join(folder, 'org/m/x.txt'), '')
   expect(modelPlace(join(folder, 'org/m'), HUB)).toEqual({ kind: 'path', path: join(folder, 'org/m') })
   expect(() => modelPlace(join(folder, 'org/m/x.txt'), HUB)).toThrow(/x\.txt is not supported\. It must be a/)
-  expect(() => modelPlace('./nowhere.gguf', HUB)).toThrow(/^\.\/nowhere\.gguf is not there\. It must be a/)
+  expect(() => modelPlace('./nowhere.gguf', HUB)).toThrow(/^\.\/nowhere\.gguf does not exist\. It must be a/)
   const url = 'https://files.example/a/x.gguf?sig=1'
   expect(modelPlace(url, HUB)).toEqual({ kind: 'url', url })
   expect(() => modelPlace('https://files.example/x.zip', HUB)).toThrow(/x\.zip is not supported\. It must be/)

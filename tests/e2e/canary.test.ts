@@ -283,7 +283,7 @@ test('a version with a weight is unregistered only when it has none', async () =
   const refused = await own.manage('DELETE', '/models/m/2.0')
   expect([refused.status, refused.json.message]).toEqual([
     409,
-    'Version 2.0 of model m has the weight 10: give its requests to others with PUT /models/m/traffic, or end the ' +
+    'Version 2.0 of model m has the weight 10: move its weight to other versions with PUT /models/m/traffic, or end the ' +
       'weights with DELETE, then unregister it',
   ])
   await traffic(own, 'PUT', { weights: { '1.0': 100, '2.0': 0 } })

@@ -236,7 +236,7 @@ test('a broken archive that was taken out of the store of load_models=all is for
   await first.stop()
   rmSync(join(store, 'broken.mar'))
   const second = await startServer({ ...options, folder: first.folder })
-  await second.lines('broken.mar is not there any more')
+  await second.lines('broken.mar no longer exists')
   await becomes(second, READY)
   await second.stop()
 })

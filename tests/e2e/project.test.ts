@@ -135,7 +135,7 @@ test('init overwrites nothing, and asks for a template that there is', async () 
   expect(conflict.stderr).toContain('mine must not have package.json: name another folder')
   expect(unknown.stderr).toContain('Allowed choices are text-stream, onnx, gguf-chat, python')
   expect(missing.stderr).toContain(
-    '--template must be one of text-stream, onnx, gguf-chat, python. Name one: init can ask only in a terminal',
+    '--template must be one of text-stream, onnx, gguf-chat, python. Set it: init can ask only in a terminal',
   )
   expect([conflict, unknown, missing].map(({ exitCode }) => exitCode)).toEqual([1, 1, 1])
   expect([readdirSync(project), readFileSync(join(project, 'package.json'), 'utf8')]).toEqual([

@@ -110,7 +110,7 @@ test('a line counts what the end of the drain has cut', async () => {
   const { stream } = await heldStream(server)
   expect(await server.stop()).toBe(0)
   expect((await stream.done).complete).toBe(false)
-  await server.lines('The drain ended (drain_timeout): 1 requests were cut, 1 of them streams')
+  await server.lines('drain_timeout has passed: 1 requests were disconnected, 1 of them streams')
 })
 
 test('new work is refused while what runs goes on: on open connections, on an open call, by inference and management', async () => {

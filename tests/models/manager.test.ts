@@ -388,7 +388,7 @@ describe('loading a model again', () => {
       await rig.manager.repository.load('a')
     }
     expect(sinks.map(({ calls }) => calls)).toEqual([
-      ['fail NO_WORKER The model was loaded again several times meanwhile'],
+      ['fail NO_WORKER The model was reloaded several times before the request ended'],
       ...[[], [], [], []],
     ])
   })

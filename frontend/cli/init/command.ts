@@ -55,7 +55,7 @@ function definition(output: Output): Command {
 async function askTemplate(): Promise<string> {
   const wanted = `--template must be one of ${TEMPLATE_NAMES.join(', ')}`
   if (!process.stdin.isTTY)
-    throw new ServeError('CONFIG', `${wanted}. Name one: init can ask only in a terminal`)
+    throw new ServeError('CONFIG', `${wanted}. Set it: init can ask only in a terminal`)
   const terminal = createInterface({ input: process.stdin, output: process.stdout })
   const ended = new Promise<never>((_, reject) =>
     terminal.once('close', () => reject(new ServeError('CONFIG', wanted))),
