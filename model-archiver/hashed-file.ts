@@ -3,24 +3,37 @@ import { constants, createReadStream } from 'node:fs'
 import { open, type FileHandle } from 'node:fs/promises'
 import { ServeError } from '../common/errors.ts'
 
+const DIGEST_BYTES = 32
 const READ_BYTES = 1024 ** 2
+const MIN_BLOCK_BYTES = 64 * 1024
+/** Keeps the table of digests below 8 MiB, however large the file is. */
+const MAX_BLOCKS = 2 ** 18
+/** Enough for a directory and the headers that it points to, read in turns. */
+const KEPT_BLOCKS = 8
+
+// Read twice: nothing may be unpacked before the hash is known, and the file can change between.
+// So the second reading compares each block with its digest from the first.
 
 /**
- * A file that was opened once and hashed as a whole. Later reads fail when the file was written after it was
- * opened, so that nobody can change it between its check and its use.
+ * A file that was opened once and hashed as a whole. Later reads return the hashed bytes or fail, so that
+ * nobody can change the file between its check and its use.
  */
 export class HashedFile {
   /** Bytes when it was opened; nothing behind them is hashed or read. */
   readonly size: number
   readonly #handle: FileHandle
-  /** When its content or attributes last changed, in nanoseconds. No program can set this time. */
-  readonly #changedAt: bigint
+  readonly #blockBytes: number
+  /** The SHA-256 of each block, one after the other. */
+  readonly #digests: Buffer
   #sha256 = ''
+  /** The blocks read last, by position. */
+  readonly #kept = new Map<number, Buffer>()
 
-  private constructor(handle: FileHandle, size: number, changedAt: bigint) {
+  private constructor(handle: FileHandle, size: number) {
     this.#handle = handle
     this.size = size
-    this.#changedAt = changedAt
+    this.#blockBytes = Math.max(MIN_BLOCK_BYTES, 2 ** Math.ceil(Math.log2(Math.max(1, size) / MAX_BLOCKS)))
+    this.#digests = Buffer.alloc(Math.ceil(size / this.#blockBytes) * DIGEST_BYTES)
   }
 
   /**
@@ -30,12 +43,10 @@ export class HashedFile {
   static async open(path: string): Promise<HashedFile> {
     const handle = await openFile(path)
     try {
-      const stats = await handle.stat({ bigint: true })
+      const stats = await handle.stat()
       if (!stats.isFile()) throw new ServeError('INVALID_ARCHIVE', 'The archive must be a file.')
-      const file = new HashedFile(handle, Number(stats.size), stats.ctimeNs)
-      const hash = createHash('sha256')
-      for await (const chunk of file.read()) hash.update(chunk)
-      file.#sha256 = hash.digest('hex')
+      const file = new HashedFile(handle, stats.size)
+      await file.#hash()
       return file
     } catch (error) {
       await handle.close()
@@ -51,24 +62,77 @@ export class HashedFile {
   /** The bytes from `start` to before `end`. @throws ServeError INVALID_ARCHIVE when the file has changed */
   async *read(start = 0, end = this.size): AsyncGenerator<Buffer, void> {
     if (start < 0 || end > this.size) throw new Error('unexpected end of the file')
+    const block = this.#blockBytes
     for (let at = start; at < end;) {
-      const chunk = Buffer.allocUnsafe(Math.min(READ_BYTES, end - at))
-      const { bytesRead } = await this.#handle.read(chunk, 0, chunk.length, at)
-      const { ctimeNs } = await this.#handle.stat({ bigint: true })
-      if (bytesRead === 0 || ctimeNs !== this.#changedAt) throw changed()
-      at += bytesRead
-      yield chunk.subarray(0, bytesRead)
+      const first = at - (at % block)
+      const chunk = await this.#blocks(first, Math.min(end, first + Math.max(READ_BYTES, block)))
+      const part = chunk.subarray(at - first, end - first)
+      at += part.length
+      yield part
     }
   }
 
   close(): Promise<void> {
     return this.#handle.close()
   }
+
+  async #hash(): Promise<void> {
+    const hash = createHash('sha256')
+    const step = Math.max(READ_BYTES, this.#blockBytes)
+    for (let at = 0; at < this.size; at += step) {
+      const chunk = await this.#raw(at, Math.min(step, this.size - at))
+      hash.update(chunk)
+      for (let offset = 0; offset < chunk.length; offset += this.#blockBytes)
+        this.#digestAt(at + offset).set(sha256(chunk.subarray(offset, offset + this.#blockBytes)))
+    }
+    this.#sha256 = hash.digest('hex')
+  }
+
+  /** The whole blocks from `start`, the start of one, to the one that contains the byte before `end`. */
+  async #blocks(start: number, end: number): Promise<Buffer> {
+    const kept = end - start <= this.#blockBytes ? this.#kept.get(start) : undefined
+    if (kept !== undefined) return kept
+    const length = Math.ceil((end - start) / this.#blockBytes) * this.#blockBytes
+    const chunk = await this.#raw(start, Math.min(length, this.size - start))
+    for (let at = 0; at < chunk.length; at += this.#blockBytes) {
+      const block = chunk.subarray(at, at + this.#blockBytes)
+      if (!this.#digestAt(start + at).equals(sha256(block))) throw changed()
+    }
+    if (length === this.#blockBytes) this.#keep(start, chunk)
+    return chunk
+  }
+
+  #keep(at: number, block: Buffer): void {
+    this.#kept.set(at, block)
+    for (const oldest of this.#kept.keys()) {
+      if (this.#kept.size <= KEPT_BLOCKS) break
+      this.#kept.delete(oldest)
+    }
+  }
+
+  #digestAt(position: number): Buffer {
+    const index = position / this.#blockBytes
+    return this.#digests.subarray(index * DIGEST_BYTES, (index + 1) * DIGEST_BYTES)
+  }
+
+  async #raw(position: number, length: number): Promise<Buffer> {
+    const chunk = Buffer.allocUnsafe(length)
+    for (let done = 0; done < length;) {
+      const { bytesRead } = await this.#handle.read(chunk, done, length - done, position + done)
+      if (bytesRead === 0) throw changed()
+      done += bytesRead
+    }
+    return chunk
+  }
 }
 
 /** Opens a file to read. Without waiting for a writer, if the path turns out to be a pipe. */
 function openFile(path: string): Promise<FileHandle> {
   return open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+}
+
+function sha256(bytes: Buffer): Buffer {
+  return createHash('sha256').update(bytes).digest()
 }
 
 function changed(): ServeError {
