@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { expect, test } from '@jest/globals'
 import { RateLimiter } from '../../frontend/auth/rate-limiter.ts'
 import {
@@ -7,12 +9,14 @@ import {
 } from '../../frontend/dialects/rest-apps.ts'
 import { AuditLog } from '../../frontend/observe/logs/audit-log.ts'
 import { startGrpc, token } from '../edge/grpc/start-grpc.ts'
-import { call, inferenceV2Client } from '../support/grpc-clients.ts'
+import { call, inferenceV2Client, managementClient } from '../support/grpc-clients.ts'
 import { ask, startRig } from '../support/http/rig.ts'
 import { namedCallers } from '../support/named-callers.ts'
 
 const SECRET_URL = 'https://ci:hunter2@store.example/m.mar?X-Amz-Signature=abcdef'
 const WHO = { name: 'ci', kind: 'api key' }
+
+const ignore = (): void => undefined
 
 function auditLog() {
   let text = ''
@@ -159,6 +163,41 @@ test('gRPC has the same lines', async () => {
     },
   ])
   client.close()
+  await grpc.close()
+})
+
+test('a gRPC call whose client leaves before its end has its line', async () => {
+  const { audit, take } = auditLog()
+  const grpc = await startGrpc({}, { audit, authorizer: namedCallers({ ci: undefined }) })
+  let begin = ignore
+  const begun = new Promise<void>((resolve) => (begin = resolve))
+  let end = ignore
+  const held = new Promise<void>((resolve) => (end = resolve))
+  const register = grpc.models.register.bind(grpc.models)
+  grpc.models.register = async (request) => {
+    begin()
+    await held
+    return register(request)
+  }
+  const sockets = new Set<Socket>()
+  const proxy = createServer((socket) => {
+    const through = connect(grpc.managementPort, '127.0.0.1')
+    sockets.add(socket).add(through)
+    socket.on('error', ignore).pipe(through)
+    through.on('error', ignore).pipe(socket)
+  }).listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  const client = managementClient((proxy.address() as AddressInfo).port)
+  const ended = call(client, client.RegisterModel, { url: 'm.mar' }, token('ci')).catch(ignore)
+  await begun
+  for (const socket of sockets) socket.destroy()
+  await ended
+  await grpc.servers.drain()
+  end()
+  await new Promise(setImmediate)
+  expect(take()).toMatchObject([{ operation: 'register model', outcome: 'done', address: '127.0.0.1' }])
+  client.close()
+  proxy.close()
   await grpc.close()
 })
 

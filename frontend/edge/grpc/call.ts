@@ -50,7 +50,7 @@ export class GrpcCall extends Call implements NonNullable<AuthContext> {
   }
 
   get address(): string {
-    return this.#connection.client.remoteAddress ?? UNIX_SOCKET
+    return this.#connection.address ?? UNIX_SOCKET
   }
 
   /**

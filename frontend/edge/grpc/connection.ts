@@ -34,6 +34,8 @@ export class Connection implements Limited {
   readonly answers: Lease
   /** What Node shows of the socket. */
   readonly client: Client
+  /** Of the client; undefined: a Unix socket. Node forgets it when the session is over. */
+  readonly address: string | undefined
   /** Names the client; see peerOf. */
   readonly peer: string
   /** One of its calls brought a token that is right, or the server asks for none. */
@@ -54,6 +56,7 @@ export class Connection implements Limited {
     this.answers = answers.lease(remoteAddress)
     this.explained = explainedOf(session)
     this.client = session.socket
+    this.address = remoteAddress
     this.peer = peerOf(session.socket)
     this.#idle = idle
     session.once('close', () => {
