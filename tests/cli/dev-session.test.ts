@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
@@ -44,4 +45,28 @@ test('what a model imports is watched also if it has loaded before all folders w
   stop.abort()
   await run
   expect(loads).toEqual([first, last, first])
+})
+
+test('each look at the files leaves nothing behind', async () => {
+  const root = tempDir()
+  mkdirSync(join(root, 'a'))
+  writeFileSync(join(root, 'a', 'handler.mjs'), '')
+  const stop = new AbortController()
+  const listeners = new Set<number>()
+  let run = Promise.resolve()
+  await new Promise<void>((resolve) => {
+    // A save is seen by two looks, so ten loads are many looks.
+    let loads = 0
+    const server = fakeServer((folder) => {
+      listeners.add(getEventListeners(stop.signal, 'abort').length)
+      if (++loads === 10) resolve()
+      else writeFileSync(join(folder, 'handler.mjs'), 'x'.repeat(loads))
+      return []
+    })
+    const ignore = (): void => undefined
+    run = new Session(root, server, { out: ignore, err: ignore }).run(stop.signal)
+  })
+  stop.abort()
+  await run
+  expect(Math.max(...listeners)).toBeLessThanOrEqual(2)
 })

@@ -60,7 +60,7 @@ export class Session implements FolderHost {
   /** Compares the files again and again: folders that a container mounts may have no events. */
   async #lookUntil(signal: AbortSignal): Promise<void> {
     for (let pause = LOOK_MS; !signal.aborted;) {
-      await Promise.race([sleep(pause, undefined, { ref: false }), aborted(signal)])
+      await sleep(pause, undefined, { ref: false, signal }).catch(() => undefined)
       const began = performance.now()
       if (!signal.aborted) await this.#look()
       pause = Math.max(LOOK_MS, (performance.now() - began) * PAUSE_FACTOR)
