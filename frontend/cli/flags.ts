@@ -3,7 +3,7 @@ import { type Command, CommanderError, Option } from 'commander'
 import type { ConfigFlags } from '../config/load-settings.ts'
 import { docsDir } from '../package-info.ts'
 import type { Output } from './output.ts'
-import { newCommand } from './describe-failure.ts'
+import { newCommand } from './run-command.ts'
 
 /** The parsed command line. */
 export interface CliFlags extends ConfigFlags {

@@ -7,7 +7,7 @@ import { type Scope, SCOPES } from '../auth/principal.ts'
 import { loadSettings } from '../config/load-settings.ts'
 import { KeysFile } from './keys-file.ts'
 import type { Output } from './output.ts'
-import { newCommand, runCommand } from './describe-failure.ts'
+import { newCommand, runCommand } from './run-command.ts'
 
 /** 256 bits, and a mark by which scanners of source code recognize a leaked key. */
 const KEY_BYTES = 32

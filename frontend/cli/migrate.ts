@@ -13,7 +13,8 @@ import { parseProperties, type Entry, shownValue } from '../config/properties.ts
 import { PATH, PORT } from '../config/value-types.ts'
 import { ArchiveReport, checkUnpacked, checkFolder } from './check-archive.ts'
 import { startupRequests } from './check-models.ts'
-import { describeFailure, newCommand, runCommand } from './describe-failure.ts'
+import { describeFailure } from './describe-failure.ts'
+import { newCommand, runCommand } from './run-command.ts'
 import type { Output } from './output.ts'
 
 const EXAMPLES = `

@@ -8,7 +8,7 @@ import { SCOPES } from '../auth/principal.ts'
 import { parseHost } from '../config/listen-address.ts'
 import type { Output } from './output.ts'
 import { tempDirOf } from './pid-file.ts'
-import { newCommand, portOf } from './describe-failure.ts'
+import { newCommand, portOf } from './run-command.ts'
 
 const EXAMPLES = `
 The model is one of:

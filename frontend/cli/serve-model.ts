@@ -23,7 +23,7 @@ import type { Output } from './output.ts'
 import { configOf, keysFile, longFlags, serveDefinition, type ServeFlags } from './serve-flags.ts'
 import { serveOnConsole } from './serve.ts'
 import { watchStopSignals } from './stop-signals.ts'
-import { runCommand } from './describe-failure.ts'
+import { runCommand } from './run-command.ts'
 
 /**
  * The command `torchserve-ts serve`: from a name to a served model, in this terminal.

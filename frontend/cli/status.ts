@@ -4,7 +4,7 @@ import type { Output } from './output.ts'
 import { tempDirOf } from './pid-file.ts'
 import { type FoundServer, listServers } from './servers.ts'
 import { askStatus, type ToldStatus } from './status-socket.ts'
-import { newCommand, runCommand } from './describe-failure.ts'
+import { newCommand, runCommand } from './run-command.ts'
 
 /** A server of this user, as far as it tells of itself. */
 interface ShownServer extends Partial<ToldStatus> {

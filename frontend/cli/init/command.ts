@@ -4,7 +4,7 @@ import { type Command, Option } from 'commander'
 import { shownPath } from '../../../common/curl-lines.ts'
 import { ServeError } from '../../../common/errors.ts'
 import type { Output } from '../output.ts'
-import { newCommand, runCommand } from '../describe-failure.ts'
+import { newCommand, runCommand } from '../run-command.ts'
 import { TEMPLATE_NAMES, TEMPLATES, writeProject } from './write-project.ts'
 
 const EXAMPLES = `
