@@ -20,7 +20,7 @@ export interface UserRequest {
 
 /** An answer after all redirects. */
 export interface UserAnswer {
-  /** Its body is still to be read, or destroyed. Status 200 or 304. */
+  /** Its body is still to be read, or destroyed. Status 200; 304 if the request has `if-none-match`. */
   readonly response: IncomingMessage
   /** X-Linked-Etag of the answers, redirects included: on Hugging Face the SHA-256 of a large file. */
   readonly linkedEtag: string | undefined
@@ -28,7 +28,6 @@ export interface UserAnswer {
 
 const MAX_REDIRECTS = 5
 const IDLE_MS = 60_000
-const PASSED: ReadonlySet<number> = new Set([200, 304])
 
 /**
  * Gets a URL and follows its redirects. The user allows the host that they typed, whatever its address is; a
@@ -47,7 +46,8 @@ export async function userGet(url: string, options: UserRequest): Promise<UserAn
     const { statusCode = 0, headers, socket } = response
     firstAddress ??= socket.remoteAddress
     linkedEtag = headers['x-linked-etag']?.toString() ?? linkedEtag
-    if (PASSED.has(statusCode)) return { response, linkedEtag }
+    const isUnchanged = statusCode === 304 && options.headers?.['if-none-match'] !== undefined
+    if (statusCode === 200 || isUnchanged) return { response, linkedEtag }
     response.destroy()
     if (statusCode < 300 || statusCode > 399 || headers.location === undefined)
       throw refused(url, statusCode, options.bearer !== undefined)

@@ -53,6 +53,14 @@ test('a file with another SHA-256 than the hub says is removed', async () => {
   expect(readdirSync(folder)).toEqual([])
 })
 
+test('an answer that says unchanged, though nobody asked that, is no file', async () => {
+  const origin = await serve((_request, response) => void response.writeHead(304).end())
+  const folder = tempFolder()
+  const { message } = await failure(userDownload(`${origin}/m.gguf`, join(folder, 'm.gguf'), { signal }))
+  expect(message).toMatch(/the answer was 304$/)
+  expect(readdirSync(folder)).toEqual([])
+})
+
 test('a file that is too large is not read', async () => {
   const hub = await hubWithModel()
   const folder = tempFolder()
