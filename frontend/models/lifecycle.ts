@@ -139,7 +139,7 @@ export class Lifecycle {
   async replace(request: RegisterRequest, trusted: boolean, signal?: AbortSignal): Promise<Model> {
     const model = await this.create(request, { trusted, atStartup: trusted }, true)
     const workers = model.scales ? model.minWorkers : Math.max(1, model.minWorkers)
-    const callOff = (): void => void model.workers.stop(0).catch(() => undefined)
+    const callOff = (): void => void model.callOff().catch(() => undefined)
     this.#replacing.add(model)
     signal?.addEventListener('abort', callOff)
     try {

@@ -239,6 +239,12 @@ export class Model {
     await scaled
   }
 
+  /** Ends its load: no worker starts any more. */
+  async callOff(): Promise<void> {
+    this.#autoscaler?.stop()
+    await this.workers.stop(0)
+  }
+
   /**
    * Ends waiting jobs, stops the workers and removes the unpacked files. @throws ServeError CLEANUP_TIMEOUT
    */
