@@ -61,7 +61,7 @@ export class CreditStream {
 
   /** Resolves when an item may be sent, after those that waited before, or the stream is closed. */
   ready(): Promise<void> {
-    return (this.#ready ??= this.#opened())
+    return this.open || this.#closed ? Promise.resolve() : (this.#ready ??= this.#opened())
   }
 
   async #opened(): Promise<void> {

@@ -23,6 +23,16 @@ test('a sender that knows no credit is never refused', () => {
   expect([credit.consume(10), credit.consume(10), credit.used]).toEqual([true, true, 2 * itemCost(10)])
 })
 
+test('asking while credit is left does not answer for later', async () => {
+  const credit = new CreditStream(1)
+  await credit.ready()
+  credit.consume(0)
+  let ready = false
+  void credit.ready().then(() => (ready = true))
+  await new Promise(setImmediate)
+  expect(ready).toBe(false)
+})
+
 test('a sender is ready when credit is left after those that waited, or nothing more is sent', async () => {
   const credit = new CreditStream(1)
   credit.consume(0)
