@@ -5,11 +5,11 @@ export const MAX_TIMER_MS = 2 ** 31 - 1
 
 /**
  * setTimeout for a delay that is not a constant, such as a configured time.
- * @param ms one beyond `MAX_TIMER_MS` (24.8 days) counts as that
+ * @param ms one beyond `MAX_TIMER_MS` (24.8 days) counts as that, one below 0 as 0
  */
 export function startTimer(action: () => void, ms: number): NodeJS.Timeout {
   // eslint-disable-next-line no-restricted-syntax -- the one place
-  return setTimeout(action, Math.min(ms, MAX_TIMER_MS))
+  return setTimeout(action, Math.min(Math.max(ms, 0), MAX_TIMER_MS))
 }
 
 /** Waits for the work for at most `ms` milliseconds. Rejects if the work rejects within that time. */

@@ -113,6 +113,7 @@ export class Job implements Limited {
    * @throws ServeError QUEUE_FULL; nothing more counts then
    */
   hold(bytes: number, budget = this.#budget): void {
+    if (this.ended) return
     budget?.take(bytes, this.#heldBytes)
     this.#budget = budget
     this.#heldBytes += bytes
