@@ -103,8 +103,10 @@ const LONG_FILES = {
   'frontend/server.ts': 371,
   'frontend/jobs/sequence-queue.ts': 360,
   'frontend/models/startup-models.ts': 355,
-  'frontend/workers/worker.ts': 346,
-  'frontend/jobs/job.ts': 336,
+  'frontend/workers/worker.ts': 358,
+  'frontend/jobs/job.ts': 341,
+  'protocol/channel.ts': 327,
+  'frontend/workers/requests.ts': 319,
   'frontend/models/manager.ts': 319,
 }
 const MAX_LINES = 300

@@ -11,6 +11,11 @@ export interface Outlet {
    * event loop has been held for long (Channel.flushEarly).
    */
   flushEarly(): Promise<void> | undefined
+  /**
+   * Hands everything to the kernel. A promise to await before other work begins, if the kernel has not taken
+   * it all, or if messages may have arrived that were not handled (Channel.flush).
+   */
+  flush(): Promise<void> | undefined
   /** Bytes sent that the frontend has not taken yet. */
   readonly unsentBytes: number
 }

@@ -11,6 +11,7 @@ import { Batch, type BatchHost } from './batch.ts'
 import { HandlerContext } from './context.ts'
 import { callHook } from './handler-error.ts'
 import type { HandlerRequest } from './handler.ts'
+import { Inbox } from './inbox.ts'
 import { isAsyncIterable, iterate } from './intermediate.ts'
 import type { LoadedModel } from './model.ts'
 import type { LoadedHandler, NativeCall } from './loader.ts'
@@ -36,6 +37,7 @@ export class Service implements BatchHost {
   readonly #handler: LoadedHandler
   readonly #model: LoadedModel
   readonly #streams = new Map<number, ResponseStream>()
+  readonly #inbox = new Inbox()
   readonly #steps: Steps | undefined
   readonly #timings: Timings | undefined
   /** Sequences that have not ended. */
@@ -61,7 +63,7 @@ export class Service implements BatchHost {
 
   /** Whether a request with this number is open. */
   has(id: number): boolean {
-    return this.#streams.has(id)
+    return this.#streams.has(id) || this.#inbox.has(id)
   }
 
   /**
@@ -70,7 +72,19 @@ export class Service implements BatchHost {
    */
   predict(message: PredictMessage): void {
     if (this.#model.sequenceBatching) this.#noteSequences(message.requests)
-    this.#callAll(this.#openAll(message))
+    if (message.after !== true) this.#callAll(this.#openAll(message))
+    else if (this.#streams.size > 0) this.#inbox.add(message)
+    else this.#beginSoon(message)
+  }
+
+  /** Gives back the batches with these requests that have not begun. Returns all their ids. */
+  withdraw(ids: readonly number[]): number[] {
+    return this.#inbox.withdraw(ids)
+  }
+
+  /** Gives back every batch that has not begun. */
+  withdrawAll(): number[] {
+    return this.#inbox.withdrawAll()
   }
 
   cancel(id: number, reason: CancelReason): void {
@@ -120,7 +134,28 @@ export class Service implements BatchHost {
 
   streamEnded(stream: ResponseStream): void {
     this.#streams.delete(stream.id)
-    if (this.#streams.size === 0) for (const resolve of this.#onIdle.splice(0)) resolve()
+    if (this.#streams.size > 0) return
+    const next = this.#inbox.next()
+    if (next !== undefined) this.#beginNext(next)
+    else for (const resolve of this.#onIdle.splice(0)) resolve()
+  }
+
+  /**
+   * Begins the batch that waited behind the one that has just ended. To the frontend, that end is this begin:
+   * it must have it before the handler sees the batch, so that it knows what had begun if the process dies.
+   * A cancel that arrived while the last batch held the event loop counts too.
+   */
+  #beginNext(message: PredictMessage): void {
+    const calls = this.#openAll(message)
+    const flushed = this.outlet.flush()
+    if (flushed === undefined) this.#callAll(calls)
+    else void flushed.then(() => this.#callAll(calls))
+  }
+
+  /** A cancel may have arrived together with the batch, while the one before it held the event loop. */
+  #beginSoon(message: PredictMessage): void {
+    const calls = this.#openAll(message)
+    setImmediate(() => this.#callAll(calls))
   }
 
   #noteSequences(requests: readonly PredictRequest[]): void {

@@ -59,6 +59,7 @@ export class WorkerSession {
   /** Finishes running requests, accepts no new ones, then exits. Exits at once if no model is loaded. */
   async unload(): Promise<void> {
     this.#unloading = true
+    this.#giveBack(this.#loaded?.service.withdrawAll() ?? [])
     await this.#loaded?.service.idle()
     await this.end()
   }
@@ -77,6 +78,9 @@ export class WorkerSession {
         return
       case 'predict':
         this.#predict(message)
+        return
+      case 'withdraw':
+        this.#giveBack(this.#loaded?.service.withdraw(message.ids) ?? [])
         return
       case 'input':
         this.#loaded?.service.input(message)
@@ -120,6 +124,10 @@ export class WorkerSession {
 
   #predict(message: PredictMessage): void {
     const service = this.#loaded?.service
+    if (message.after === true && this.#unloading) {
+      this.#giveBack(message.requests.map(({ id }) => id))
+      return
+    }
     if (service === undefined || this.#unloading) {
       const error = new ServeError('SHUTTING_DOWN', 'The worker has no model').toWire()
       for (const { id } of message.requests) this.#channel.send({ type: 'failure', id, error })
@@ -128,6 +136,10 @@ export class WorkerSession {
     const known = message.requests.find(({ id }) => service.has(id))
     if (known !== undefined) throw new ServeError('PROTOCOL', `Request ${known.id} is already open`)
     service.predict(message)
+  }
+
+  #giveBack(ids: number[]): void {
+    if (ids.length > 0) this.#channel.send({ type: 'withdrawn', ids })
   }
 
   /** Runs `shutdown` once; later callers get the same promise. */
@@ -140,6 +152,7 @@ export class WorkerSession {
     const loaded = this.#loaded
     if (loaded === undefined) return
     this.#loaded = undefined
+    loaded.service.withdrawAll()
     loaded.service.cancelAll('shutdown')
     await within(LEAVE_GRACE_MS, loaded.service.idle())
     loaded.service.endSequences()

@@ -46,6 +46,10 @@ export class TestRun implements Outlet {
   readonly unsentBytes = 0
 
   /** Tests need no early flush. */
+  flush(): undefined {
+    return undefined
+  }
+
   flushEarly(): undefined {
     return undefined
   }

@@ -20,6 +20,8 @@ const EARLY_SENDS = 5
 const PAUSE_MS = 0.5
 /** After senders have held the event loop for this many milliseconds, they yield to other work. */
 const LONG_TURN_MS = 10
+/** In a turn of this many milliseconds, messages may have arrived that should be handled first. */
+const SHORT_TURN_MS = 1
 
 /**
  * After this many requests or responses, or this many bytes, the outbox flushes within a turn, so that both
@@ -156,6 +158,24 @@ export class Channel<Out extends ToWorker | FromWorker> {
     }))
   }
 
+  /**
+   * Writes everything now. Returns a promise if the kernel has not taken it all, or if the turn was not
+   * short. It resolves when the kernel has taken it, and messages that had arrived were handled.
+   */
+  flush(): Promise<void> | undefined {
+    this.#flushNow()
+    const taken = this.#socket.writableLength === 0 || !this.#socket.writable
+    return taken && performance.now() - this.#turnStart < SHORT_TURN_MS ? undefined : this.#flushed()
+  }
+
+  /** Two turns, because the first may belong to a poll that is over. */
+  async #flushed(): Promise<void> {
+    await nextTurn()
+    await nextTurn()
+    this.#turnStart = performance.now()
+    if (this.#socket.writableLength > 0) await written(this.#socket)
+  }
+
   /** Closes after pending messages were sent; with an error, at once. */
   close(error?: ServeError): void {
     this.#error ??= error
@@ -183,6 +203,13 @@ export class Channel<Out extends ToWorker | FromWorker> {
 
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
+}
+
+/** Resolves when the kernel has everything that was written before, or the socket is closed. */
+function written(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    socket.write(NO_BYTES, () => resolve())
+  })
 }
 
 /** The frontend's end of a worker socket. */

@@ -1,6 +1,6 @@
 import { Packr } from 'msgpackr'
 import { ServeError, type WireError } from '../common/errors.ts'
-import { FRAME, flagsAt, HEAD, HEADER_BYTES, idAt, MORE, NEXT, STREAM, typeAt } from './frame.ts'
+import { AFTER, FRAME, flagsAt, HEAD, HEADER_BYTES, idAt, MORE, NEXT, STREAM, typeAt } from './frame.ts'
 import {
   CANCEL_REASONS,
   type FromWorker,
@@ -20,8 +20,8 @@ const NO_BYTES = new Uint8Array(0)
 type MapMessage = Extract<ToWorker | FromWorker, { type: keyof typeof MAPS }>
 
 /** Messages whose payload is one map, by direction and the type of their frame. */
-const FROM_WORKER = mapsOf('ready', 'loaded', 'failure', 'log', 'metric')
-const TO_WORKER = mapsOf('load', 'sequenceEnd')
+const FROM_WORKER = mapsOf('ready', 'loaded', 'failure', 'withdrawn', 'log', 'metric')
+const TO_WORKER = mapsOf('load', 'withdraw', 'sequenceEnd')
 
 function mapsOf<T extends MapMessage['type']>(...types: T[]): ReadonlyMap<number, T> {
   return new Map(types.map((type) => [FRAME[type], type]))
@@ -91,11 +91,11 @@ export function decodeToWorker(chunk: Buffer, from = 0, to = chunk.length): ToWo
   const flags = flagsAt(chunk, from)
   const id = idAt(chunk, from)
   const type = typeAt(chunk, from)
-  const known = type === FRAME.input ? MORE : 0
+  const known = type === FRAME.predict ? AFTER : type === FRAME.input ? MORE : 0
   if ((flags & ~known) !== 0) throw unknown('flags', flags, type)
   switch (type) {
     case FRAME.predict:
-      return decodePredict(chunk, from, to)
+      return decodePredict(chunk, from, to, (flags & AFTER) !== 0)
     case FRAME.credit:
       return { type: 'credit', id, bytes: onlyUint32(chunk, from, to) }
     case FRAME.input:
@@ -153,7 +153,7 @@ interface Head extends Omit<PredictRequest, 'parts'> {
 }
 
 /** The bytes of all parts follow the map. */
-function encodePredict(outbox: Outbox, { requests }: PredictMessage): void {
+function encodePredict(outbox: Outbox, { requests, after }: PredictMessage): void {
   const pieces: Uint8Array[] = [NO_BYTES]
   const heads: Record<string, unknown>[] = []
   for (const request of requests) {
@@ -166,10 +166,10 @@ function encodePredict(outbox: Outbox, { requests }: PredictMessage): void {
     heads.push(defined({ ...request, parts }))
   }
   const map = (pieces[0] = packr.pack({ requests: heads }))
-  outbox.add(FRAME.predict, 0, 0, uint32(map.length), pieces)
+  outbox.add(FRAME.predict, after === true ? AFTER : 0, 0, uint32(map.length), pieces)
 }
 
-function decodePredict(chunk: Buffer, from: number, to: number): PredictMessage {
+function decodePredict(chunk: Buffer, from: number, to: number, after: boolean): PredictMessage {
   const start = from + HEADER_BYTES + 4
   let at = start > to ? to + 1 : start + chunk.readUInt32BE(start - 4)
   const map = unpack('predict', PREDICT, chunk, start, at, to) as { requests: Head[] }
@@ -181,7 +181,7 @@ function decodePredict(chunk: Buffer, from: number, to: number): PredictMessage 
     return { ...head, parts }
   })
   if (at !== to) throw malformed('predict')
-  return { type: 'predict', requests }
+  return after ? { type: 'predict', requests, after } : { type: 'predict', requests }
 }
 
 function encodeMap(outbox: Outbox, { type, ...fields }: MapMessage): void {

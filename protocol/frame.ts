@@ -15,7 +15,7 @@ export const FRAME = {
   ready: 1, // F map; the first frame, which never changes its form
   load: 2, // W map
   loaded: 3, // F map
-  predict: 4, // W u32 n, map of n bytes, the bytes of all parts
+  predict: 4, // W flag AFTER: u32 n, map of n bytes, the bytes of all parts
   response: 5, // F flags STREAM, NEXT, HEAD: [u32 n, map of n bytes] body
   failure: 6, // F map
   credit: 7, // W u32 bytes that the client has read; F u32 inputs that the handler has asked for
@@ -27,6 +27,8 @@ export const FRAME = {
   ping: 13, // W id: nonce
   pong: 14, // F id: nonce
   unload: 15, // W
+  withdraw: 16, // W map
+  withdrawn: 17, // F map
   sequenceEnd: 18, // W map
   alive: 19, // F
 } as const
@@ -42,6 +44,8 @@ export const HEAD = 4
 export const ITEM = STREAM | NEXT
 /** Of `input`: the payload is an input, and more may follow. Without it: there are no more. */
 export const MORE = 2
+/** Of `predict`: the batch begins when everything before it has ended. */
+export const AFTER = 1
 
 /** Writes a header at the position; `length` is the size of the payload. */
 export function writeHeader(

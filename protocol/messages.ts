@@ -91,6 +91,17 @@ export interface WantedMetrics {
 export interface PredictMessage {
   type: 'predict'
   requests: PredictRequest[]
+  /** The batch begins when everything before it has ended; until then it can be withdrawn. Default false. */
+  after?: boolean
+}
+
+/**
+ * The frontend wants batches back that have not begun. The worker names those that it gives back in
+ * `withdrawn`; a batch that has begun stays.
+ */
+export interface WithdrawMessage {
+  type: 'withdraw'
+  ids: number[]
 }
 
 /** Why a request was cancelled; becomes the reason of the handler's AbortSignal. */
@@ -108,6 +119,7 @@ export type CancelReason = (typeof CANCEL_REASONS)[number]
 export type ToWorker =
   | LoadMessage
   | PredictMessage
+  | WithdrawMessage
   /**
    * A further input of a request with `moreInputs`; `data` absent: the previous one was the last. The worker
    * sends `taken` when its handler has asked for an input.
@@ -155,6 +167,12 @@ export interface ResponseMessage {
   headers?: Record<string, string>
 }
 
+/** All requests of the batches that the worker gives back. The handler never sees them. */
+export interface WithdrawnMessage {
+  type: 'withdrawn'
+  ids: number[]
+}
+
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
 export interface LogMessage {
@@ -192,6 +210,7 @@ export type FromWorker =
   | ReadyMessage
   | LoadedMessage
   | ResponseMessage
+  | WithdrawnMessage
   /** The request failed. Rank 0 sends exactly one final response or failure for every request. */
   | { type: 'failure'; id: number; error: WireError }
   /** From ranks other than 0: the request has ended on this rank. */

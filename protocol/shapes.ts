@@ -102,6 +102,8 @@ const WIRE_ERROR = new Shape({
   'retryAfterMs?': 'finite',
 })
 
+const IDS = new Shape({ ids: new ListOf('uint32') })
+
 export const PREDICT = new Shape({
   requests: new ListOf(
     new Shape({
@@ -165,5 +167,7 @@ export const MAPS = {
     'limitMaxImagePixels?': 'flag',
     'envelope?': 'text',
   }),
+  withdraw: IDS,
+  withdrawn: IDS,
   sequenceEnd: new Shape({ sequence: 'text' }),
 } as const

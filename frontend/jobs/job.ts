@@ -132,6 +132,11 @@ export class Job implements Limited {
     this.#beginLimit(this.#limits?.queue)
   }
 
+  /** Another holder has the queued job now. */
+  heldBy(holder: JobHolder): void {
+    this.#holder = holder
+  }
+
   /**
    * A worker has the job and its input. The input is released here, because a stream may stay open for long.
    */

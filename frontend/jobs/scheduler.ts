@@ -21,8 +21,20 @@ export interface JobRunner {
   readonly freeSlots: number
   /** Accepts a batch, which occupies one slot until its last job has finished. */
   run(jobs: readonly Job[], watcher?: RunWatcher): void
+  /** Number of batches that it accepts besides, to begin them when a slot is free; 0 while a slot is free. */
+  readonly room: number
+  /** Accepts a batch that begins later, or comes back to its owner. Only while there is room. */
+  runLater(jobs: readonly Job[], owner: BatchOwner): void
   /** A sequence of which it got jobs has ended, and all of these have finished. */
   sequenceEnded(id: string): void
+}
+
+/** The queue of batches that wait at a worker. To their clients they are queued. */
+export interface BatchOwner extends JobHolder {
+  /** The worker begins the batch. */
+  began(jobs: readonly Job[]): void
+  /** The worker gave the batch back, or died before it began. */
+  returned(jobs: readonly Job[]): void
 }
 
 /** Follows the jobs that a scheduler gave to a worker, and may add response headers. */
@@ -73,18 +85,26 @@ export interface Scheduler extends JobHolder {
   close(): void
 }
 
-/** The worker with the most free slots; undefined if there is none. */
-export function leastLoaded(workers: readonly JobRunner[]): JobRunner | undefined {
+/** The worker with the most room, which `room` gives; undefined if none has any. */
+export function leastLoaded(
+  workers: readonly JobRunner[],
+  room: (worker: JobRunner) => number,
+): JobRunner | undefined {
   let best: JobRunner | undefined
   let most = 0
   for (const worker of workers) {
-    const { freeSlots } = worker
-    if (freeSlots > most) {
+    const its = room(worker)
+    if (its > most) {
       best = worker
-      most = freeSlots
+      most = its
     }
   }
   return best
+}
+
+/** The worker with the most free slots; undefined if there is none. */
+export function freest(workers: readonly JobRunner[]): JobRunner | undefined {
+  return leastLoaded(workers, (worker) => worker.freeSlots)
 }
 
 /** A describe is not a prediction: it belongs to no sequence and shares no batch. */

@@ -40,6 +40,11 @@ export interface ModelSettings {
    * Like maxConcurrency, for handlers of the Open Inference Protocol, which are asynchronous: default 100.
    */
   tensorConcurrency: number
+  /**
+   * Ours: maximum batches that wait at a busy worker with one slot, so that it does not idle between two. Key
+   * batchesAhead, default 64; 0: none.
+   */
+  batchesAhead: number
   continuousBatching: boolean
   useJobTicket: boolean
   sequenceBatching: boolean

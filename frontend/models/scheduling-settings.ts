@@ -9,6 +9,7 @@ type SchedulingSettings = Pick<
   | 'asyncCommunication'
   | 'maxConcurrency'
   | 'tensorConcurrency'
+  | 'batchesAhead'
   | 'continuousBatching'
   | 'useJobTicket'
   | 'sequenceBatching'
@@ -22,6 +23,8 @@ type SchedulingSettings = Pick<
 const DEFAULT_IDLE_MS = 60_000
 /** Concurrent batches of a worker whose handler is asynchronous. */
 const ASYNC_SLOTS = 100
+/** Short batches that may wait at a worker with one slot. Fewer leave it idle while it only echoes. */
+const BATCHES_AHEAD = 64
 
 /**
  * The scheduling mode of a model (docs/batching.md).
@@ -40,7 +43,6 @@ export function schedulingSettings(
   const continuousBatching = reader.boolean('continuousBatching')
   const own = reader.integer('maxConcurrency', 1)
   const sequences = sequenceSettings(reader)
-  reader.inert('batchesAhead', 'queued requests stay in the frontend until a worker has a free slot')
   if (continuousBatching === true && parallel !== undefined) checkRanks(parallel)
   const byMode =
     continuousBatching === true
@@ -52,6 +54,7 @@ export function schedulingSettings(
     asyncCommunication: asyncCommunication ?? false,
     maxConcurrency,
     tensorConcurrency: isSaid ? maxConcurrency : ASYNC_SLOTS,
+    batchesAhead: reader.integer('batchesAhead', 0) ?? BATCHES_AHEAD,
     continuousBatching: continuousBatching ?? false,
     useJobTicket: reader.boolean('useJobTicket') ?? false,
     ...sequences,

@@ -1,7 +1,7 @@
 import { CreditStream } from '../../protocol/credit-stream.ts'
 import type { PredictRequest, ResponseMessage } from '../../protocol/messages.ts'
 import type { Job } from '../jobs/job.ts'
-import type { AbandonReason, JobHolder, RunWatcher } from '../jobs/scheduler.ts'
+import type { AbandonReason, BatchOwner, JobHolder, RunWatcher } from '../jobs/scheduler.ts'
 import type { InputPort, JobRequest } from '../jobs/job-request.ts'
 import type { Requests } from './requests.ts'
 import { headerLine, splitHeaders } from '../../common/headers.ts'
@@ -10,7 +10,15 @@ import { startTimer } from '../../common/timer.ts'
 /** What a request in flight needs of its worker. */
 export type InFlightLink = Pick<
   Requests,
-  'window' | 'knowsCredit' | 'cancel' | 'credit' | 'input' | 'discarded' | 'overdrawn'
+  | 'window'
+  | 'knowsCredit'
+  | 'cancel'
+  | 'withdraw'
+  | 'unexpected'
+  | 'credit'
+  | 'input'
+  | 'discarded'
+  | 'overdrawn'
 >
 
 /**
@@ -55,6 +63,10 @@ export class InFlight implements JobHolder, InputPort {
 
   /** A response arrived. Returns true if it was the last one. */
   respond(message: ResponseMessage): boolean {
+    if (this.batch.owner !== undefined) {
+      this.#link.unexpected(this)
+      return false
+    }
     const last = message.ts_stream_next !== 'true'
     if (!last && this.#overdraws(message.body.byteLength)) return false
     if (last && this.job.ended) this.#link.discarded(this.batch)
@@ -103,7 +115,13 @@ export class InFlight implements JobHolder, InputPort {
     })
   }
 
-  abandon(_job: Job, reason: AbandonReason): void {
+  abandon(job: Job, reason: AbandonReason): void {
+    const { owner } = this.batch
+    if (owner !== undefined) {
+      owner.abandon(job, reason)
+      this.#link.withdraw(this.batch)
+    }
+    // Also for a batch that waits at the worker: it may have begun there.
     this.#link.cancel(this, reason)
   }
 
@@ -180,6 +198,10 @@ const FIRST_SIGN_MS = 1000
 export class Batch {
   readonly jobs: readonly Job[]
   readonly watcher: RunWatcher | undefined
+  /** While set, the batch waits at the worker and has not begun. */
+  owner: BatchOwner | undefined
+  /** Whether the worker was asked to give it back. */
+  withdrawn = false
   readonly entries: InFlight[] = []
   unfinished: number
   /** Number of responses to requests that had ended. */

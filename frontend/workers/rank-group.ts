@@ -18,6 +18,8 @@ export interface RankGroupOptions {
   cleanUp: () => void
   /** With `pp` only rank 0 gets requests, and the ranks exchange data. */
   requestsToRankZeroOnly: boolean
+  /** Whether batches may wait at its process while another one runs. */
+  takesBatchesAhead: boolean
   load: LoadMessage
   /** Milliseconds until the handler is loaded in every rank. */
   startupTimeoutMs: number
@@ -68,6 +70,11 @@ export class RankGroup implements WorkerGroup {
 
   get pids(): number[] {
     return this.#ranks.map((rank) => rank.pid)
+  }
+
+  /** Ranks would have to give the same batches back. */
+  get takesBatchesAhead(): boolean {
+    return this.#options.takesBatchesAhead && this.#ranks.length === 1
   }
 
   get finishingRanks(): number {

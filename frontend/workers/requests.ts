@@ -3,8 +3,9 @@ import { ServeError } from '../../common/errors.ts'
 import type { TakeItem } from '../../protocol/channel.ts'
 import type { CancelReason, FromWorker, PredictRequest } from '../../protocol/messages.ts'
 import type { Job } from '../jobs/job.ts'
-import type { RunWatcher } from '../jobs/scheduler.ts'
+import type { BatchOwner, RunWatcher } from '../jobs/scheduler.ts'
 import type { ModelSettings } from '../models/model-settings.ts'
+import { BatchesAhead, giveBack } from './batches-ahead.ts'
 import { Batch, type HangLimits, InFlight } from './in-flight.ts'
 import type { WorkerGroup } from './worker-group.ts'
 
@@ -28,13 +29,17 @@ export type RequestSettings = Pick<
   ModelSettings,
   | 'streamWindowSize'
   | 'credentialHeaders'
+  | 'batchesAhead'
   | 'cancelGraceMs'
   | 'responseTimeout'
   | 'continuousBatching'
   | 'maxConcurrency'
 >
 
-type RequestGroup = Pick<WorkerGroup, 'send' | 'sendToFirst' | 'finishingRanks' | 'isNative'>
+type RequestGroup = Pick<
+  WorkerGroup,
+  'send' | 'sendToFirst' | 'finishingRanks' | 'isNative' | 'takesBatchesAhead'
+>
 
 /** The requests in flight of one start of one worker, matched with responses by number. */
 export class Requests {
@@ -46,6 +51,7 @@ export class Requests {
   readonly #group: RequestGroup
   readonly #owner: RequestsOwner
   readonly #entries = new PassingMap<number, InFlight>()
+  readonly #ahead: BatchesAhead
   readonly #hang: HangLimits
   #lastId = 0
   #batches = 0
@@ -68,6 +74,9 @@ export class Requests {
       harmsOthers: () => shared && this.jobs().length > 0,
       onHung: (why) => owner.kill(why),
     }
+    this.#ahead = new BatchesAhead(group.takesBatchesAhead ? settings.batchesAhead : 0, (ids) =>
+      group.send({ type: 'withdraw', ids }),
+    )
   }
 
   get batches(): number {
@@ -76,6 +85,16 @@ export class Requests {
 
   get size(): number {
     return this.#entries.size
+  }
+
+  /** Requests that have begun and not ended. */
+  get running(): number {
+    return this.#entries.size - this.#ahead.requests
+  }
+
+  /** Number of batches that may wait behind the running one besides those that do. */
+  get room(): number {
+    return this.#batches === 0 ? 0 : this.#ahead.room
   }
 
   /** The jobs that have not ended. */
@@ -91,6 +110,18 @@ export class Requests {
     this.#group.send({ type: 'predict', requests })
     this.#begin(batch, now)
     if (jobs.length === 1) this.#connectFeed(jobs[0]!, requests[0]!.id)
+  }
+
+  /** Sends a batch that begins when those before it have ended. Until then its jobs are queued. */
+  runLater(jobs: readonly Job[], owner: BatchOwner): void {
+    const batch = new Batch(jobs, undefined)
+    this.#group.send({ type: 'predict', requests: this.#enter(batch), after: true })
+    this.#ahead.add(batch, owner)
+  }
+
+  /** Wants back every batch that has not begun. */
+  withdrawAll(): void {
+    this.#ahead.withdrawAll()
   }
 
   /** Handles a response of a rank. Responses to ended requests are dropped. */
@@ -112,6 +143,9 @@ export class Requests {
         this.#finishedByFirst(entry, true)
         break
       }
+      case 'withdrawn':
+        if (rank === 0) this.#takeBack(message.ids)
+        break
       case 'taken':
         if (rank === 0) this.#entries.get(message.id)?.job.request.feed?.taken(message.inputs)
         break
@@ -150,9 +184,12 @@ export class Requests {
 
   /** The worker is gone: all its requests fail. @returns the ids of those */
   failAll(error: ServeError): string[] {
+    const waiting = this.#ahead.clear()
+    for (const batch of waiting) this.#forget(batch)
     const entries = [...this.#entries.values()]
     this.#entries.clear()
     this.#batches = 0
+    giveBack(waiting)
     const failed = entries.filter(({ job }) => !job.ended).map(({ job }) => job.request.requestId)
     for (const entry of entries) {
       entry.batch.stopTimers()
@@ -162,12 +199,22 @@ export class Requests {
     return failed
   }
 
+  /** Wants a batch back that has not begun. */
+  withdraw(batch: Batch): void {
+    this.#ahead.withdraw(batch)
+  }
+
+  /** A response arrived for a batch that has not begun. */
+  unexpected({ job }: InFlight): void {
+    this.#owner.kill(`request ${job.request.requestId} was answered before it began`)
+  }
+
   cancel(entry: InFlight, reason: CancelReason): void {
     if (!this.#entries.has(entry.id)) return
     this.#group.send({ type: 'cancel', id: entry.id, reason })
     if (reason === 'timeout' && entry.job.startedAt !== undefined) this.#owner.onTimeout(entry.job)
     // The handler continues for the others of the batch. It must stop only when every request is cancelled.
-    if (entry.batch.wanted) return
+    if (entry.batch.wanted || entry.batch.owner !== undefined) return
     entry.batch.cancelled(this.#hang, performance.now() - entry.job.lastSign)
   }
 
@@ -223,10 +270,27 @@ export class Requests {
 
   #begin(batch: Batch, now: number): void {
     this.#batches += 1
+    this.#ahead.begin(now)
     for (const entry of batch.entries) {
       if (!entry.job.ended) entry.job.started(entry, now)
       else this.cancel(entry, entry.job.outcome === 'timed_out' ? 'timeout' : 'client left')
     }
+  }
+
+  /** The worker gives batches back that it has not begun. */
+  #takeBack(ids: readonly number[]): void {
+    const returned = new Set<Batch>()
+    for (const id of ids) {
+      const batch = this.#entries.get(id)?.batch
+      if (batch?.owner !== undefined) returned.add(batch)
+    }
+    this.#ahead.remove(returned)
+    for (const batch of returned) this.#forget(batch)
+    giveBack([...returned])
+  }
+
+  #forget(batch: Batch): void {
+    for (const { id } of batch.entries) this.#entries.delete(id)
   }
 
   /** Numbers restart after 2^32 requests. */
@@ -245,6 +309,9 @@ export class Requests {
     if (batch.unfinished === 0) {
       batch.stopTimers()
       this.#batches -= 1
+      const now = performance.now()
+      const next = this.#ahead.end(now)
+      if (next !== undefined) this.#begin(next, now)
     }
     batch.watcher?.released(entry.job)
     if (batch.unfinished === 0) this.#owner.onFree()

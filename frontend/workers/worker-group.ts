@@ -7,7 +7,8 @@ import type { WorkerOutput } from './worker-state.ts'
 import { startTimer } from '../../common/timer.ts'
 
 /** Messages for every rank that gets requests. */
-export type RankMessage = PredictMessage | Extract<ToWorker, { type: 'cancel' | 'input' | 'sequenceEnd' }>
+export type RankMessage =
+  PredictMessage | Extract<ToWorker, { type: 'cancel' | 'input' | 'withdraw' | 'sequenceEnd' }>
 /** Messages for rank 0 only, which sends the responses. */
 export type FirstRankMessage = Extract<ToWorker, { type: 'credit' | 'ping' }>
 
@@ -46,6 +47,8 @@ export interface WorkerGroup {
    * worker does none of it.
    */
   readonly isNative: boolean
+  /** Whether the worker keeps batches that begin later, and gives them back. */
+  readonly takesBatchesAhead: boolean
   /** The handler's methods; known once it is loaded. */
   readonly methods: readonly ListedMethod[]
   /**

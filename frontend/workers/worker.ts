@@ -6,7 +6,7 @@ import { type ModelFailure, newFailure } from '../models/model-errors.ts'
 import type { Model } from '../models/model.ts'
 import type { WorkerDescription } from '../models/operations.ts'
 import type { WorkerExit } from '../models/worker-pool.ts'
-import type { JobRunner, RunWatcher } from '../jobs/scheduler.ts'
+import type { BatchOwner, JobRunner, RunWatcher } from '../jobs/scheduler.ts'
 import { Backoff, Deferred, Liveness } from './worker-life.ts'
 import { type ExitCause, loadExit } from './exit-cause.ts'
 import { residentBytes } from './processes.ts'
@@ -112,14 +112,25 @@ export class Worker implements JobRunner {
     return this.#requests?.batches ?? 0
   }
 
-  /** Whether no request is at it. */
+  /** Whether no request is at it, begun or not. */
   get isIdle(): boolean {
     return (this.#requests?.size ?? 0) === 0
+  }
+
+  /** With several slots, the worker has the next batch anyway. */
+  get room(): number {
+    return this.#state === 'ready' && this.#model.slots === 1 ? this.#requests!.room : 0
   }
 
   run(jobs: readonly Job[], watcher?: RunWatcher): void {
     const from = performance.now()
     this.#requests?.run(jobs, watcher, from)
+    this.#model.metrics.handed(performance.now() - from)
+  }
+
+  runLater(jobs: readonly Job[], owner: BatchOwner): void {
+    const from = performance.now()
+    this.#requests?.runLater(jobs, owner)
     this.#model.metrics.handed(performance.now() - from)
   }
 
@@ -133,6 +144,7 @@ export class Worker implements JobRunner {
     this.#liveness.stop()
     const group = this.#group
     this.#setState(group === undefined ? 'stopped' : 'stopping')
+    this.#requests?.withdrawAll()
     // A group that failed before may still be ending, and what it printed is read until then.
     if (group === undefined) await this.#last?.exited()
     const clean = (await group?.stop(graceMs)) ?? true
@@ -166,7 +178,7 @@ export class Worker implements JobRunner {
       gpu: this.#usesGpu,
       gpuUsage: 'N/A',
       state: this.#state === 'ready' && this.freeSlots <= 0 ? 'busy' : this.#state,
-      inFlight: this.#requests?.size ?? 0,
+      inFlight: this.#requests?.running ?? 0,
       deviceIds: devices.length > 0 ? [...devices] : undefined,
       device: this.#usesGpu ? device : 'cpu',
       threads: this.#threads,

@@ -18,6 +18,7 @@ function sender(wanted?: Partial<WantedMetrics>): { sender: MetricSender; sent: 
     send: (message) => sent.push(message as MetricMessage),
     sendItem: () => undefined,
     flushEarly: () => undefined,
+    flush: () => undefined,
     unsentBytes: 0,
   }
   const made = new MetricSender(outlet, wanted && { declared: [], others: true, ...wanted })

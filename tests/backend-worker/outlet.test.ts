@@ -11,6 +11,7 @@ function outlet(unsentBytes: number): Outlet & { sent: FromWorker[] } {
     send: (message) => sent.push(message),
     sendItem: () => undefined,
     flushEarly: () => undefined,
+    flush: () => undefined,
     unsentBytes,
   }
 }

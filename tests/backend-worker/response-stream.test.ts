@@ -23,6 +23,7 @@ class Rig {
       },
       sendItem: () => this.sent.push('item'),
       flushEarly: () => undefined,
+      flush: () => undefined,
       unsentBytes: 0,
     }
     const request = { id: 1, requestId: 'r', method: 'handle' as const, headers: '', parts: [], window }

@@ -1,5 +1,5 @@
 import type { Job } from '../../frontend/jobs/job.ts'
-import type { JobRunner, RunWatcher, JobHolder } from '../../frontend/jobs/scheduler.ts'
+import type { BatchOwner, JobRunner, RunWatcher, JobHolder } from '../../frontend/jobs/scheduler.ts'
 
 const NOBODY: JobHolder = { abandon: () => undefined, drained: () => undefined }
 
@@ -8,8 +8,12 @@ export class FakeWorker implements JobRunner {
   readonly name: string
   slots: number
   readonly batches: { jobs: Set<Job>; watcher: RunWatcher | undefined }[] = []
+  /** Batches that wait at it. */
+  readonly waiting: { jobs: readonly Job[]; owner: BatchOwner }[] = []
   /** Sequences of which it got jobs, and has not been told the end. Filled by Setup. */
   readonly sequences = new Set<string>()
+  /** How many batches may wait at it while it is busy. */
+  mayWait = 0
   onRun: (jobs: readonly Job[]) => void = () => undefined
   onSequenceEnd: (id: string) => void = () => undefined
   onFree: () => void = () => undefined
@@ -27,9 +31,23 @@ export class FakeWorker implements JobRunner {
     return this.batches.flatMap(({ jobs }) => [...jobs])
   }
 
+  get room(): number {
+    return this.freeSlots > 0 ? 0 : this.mayWait - this.waiting.length
+  }
+
+  runLater(jobs: readonly Job[], owner: BatchOwner): void {
+    this.waiting.push({ jobs, owner })
+  }
+
   sequenceEnded(id: string): void {
     this.sequences.delete(id)
     this.onSequenceEnd(id)
+  }
+
+  /** Gives back what waits at it. */
+  giveBack(): void {
+    const batches = this.waiting.splice(0)
+    batches[0]?.owner.returned(batches.flatMap(({ jobs }) => jobs))
   }
 
   run(jobs: readonly Job[], watcher?: RunWatcher): void {
@@ -51,9 +69,19 @@ export class FakeWorker implements JobRunner {
   release(job: Job): void {
     const batch = this.#batchOf(job)
     batch.jobs.delete(job)
-    if (batch.jobs.size === 0) this.batches.splice(this.batches.indexOf(batch), 1)
+    if (batch.jobs.size === 0) {
+      this.batches.splice(this.batches.indexOf(batch), 1)
+      this.#beginNext()
+    }
     batch.watcher?.released(job)
     if (batch.jobs.size === 0) this.onFree()
+  }
+
+  #beginNext(): void {
+    const next = this.waiting.shift()
+    if (next === undefined) return
+    next.owner.began(next.jobs)
+    this.run(next.jobs)
   }
 
   #batchOf(job: Job): (typeof this.batches)[number] {

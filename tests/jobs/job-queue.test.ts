@@ -89,7 +89,9 @@ describe('a queue with batches', () => {
     queue.serve([
       {
         freeSlots: 1,
+        room: 0,
         run: (jobs) => void taken.push(jobs),
+        runLater: () => undefined,
         sequenceEnded: () => undefined,
       },
     ])
@@ -225,7 +227,7 @@ describe('a queue with batches', () => {
 })
 
 describe('the workers of a queue', () => {
-  test('with a free slot get a job at once, the least loaded first; without one they get none', () => {
+  test('with a free slot get a job at once, the freest first; without one they get none', () => {
     const queue = new JobQueue(OPTIONS)
     const [one, two] = [new FakeWorker('one', 1), new FakeWorker('two', 2)]
     queue.serve([one, two])
@@ -245,5 +247,99 @@ describe('the workers of a queue', () => {
     expect(queue.couldStart()).toBe(false)
     const late = add(queue)
     expect([worker.running, late.startedAt]).toEqual([[waiting], undefined])
+  })
+})
+
+describe('batches that wait at a busy worker', () => {
+  function busy(options: Partial<JobQueueOptions> = {}, mayWait = 2) {
+    const queue = new JobQueue({ ...OPTIONS, ...options })
+    const worker = new FakeWorker('one')
+    worker.mayWait = mayWait
+    queue.serve([worker])
+    worker.onFree = () => queue.hand()
+    const running = Array.from({ length: options.batchSize ?? 1 }, () => add(queue))
+    return { queue, worker, running }
+  }
+
+  test('are queued until they begin, in order, and what does not fit waits in the queue', () => {
+    const { queue, worker, running } = busy({ capacity: 3 })
+    const jobs = [add(queue), add(queue), add(queue)]
+    expect(worker.waiting.map((batch) => batch.jobs[0])).toEqual(jobs.slice(0, 2))
+    expect(queue.pending).toBe(3)
+    expect(() => add(queue)).toThrow(expect.objectContaining({ code: 'QUEUE_FULL' }))
+    expect(jobs.map((job) => job.startedAt)).toEqual([undefined, undefined, undefined])
+    worker.release(running[0]!)
+    expect([worker.running, queue.pending]).toEqual([[jobs[0]], 2])
+    expect(worker.waiting.map((batch) => batch.jobs[0])).toEqual([jobs[1], jobs[2]])
+  })
+
+  test('have their queue time limit all the same', () => {
+    const { queue, worker } = busy({ timeouts: { ...OPTIONS.timeouts, queue: 50 } })
+    const waiting = add(queue)
+    expect(worker.waiting).toHaveLength(1)
+    waiting.heldBy(queue)
+    jest.advanceTimersByTime(60)
+    expect([failures, queue.pending]).toEqual([['QUEUE_TIMEOUT'], 0])
+  })
+
+  test('are full: others grow in the queue', () => {
+    const { queue, worker } = busy({ batchSize: 2 })
+    const first = add(queue)
+    jest.advanceTimersByTime(500)
+    expect([worker.waiting, queue.pending]).toEqual([[], 1])
+    const second = add(queue)
+    expect([worker.waiting[0]?.jobs, queue.pending]).toEqual([[first, second], 2])
+  })
+
+  test('hold no describe, no job with further inputs, and no large input', () => {
+    const { queue, worker } = busy()
+    add(queue, newJob('describe'))
+    const feed = { connect: () => undefined, taken: () => undefined, waitsForClient: false }
+    const fed = newJob()
+    fed.request.feed = feed
+    queue.take()
+    add(queue, fed)
+    queue.take()
+    const large = newJob()
+    large.request.parts = [{ name: 'body', data: Buffer.alloc(65_537) }]
+    add(queue, large)
+    expect([worker.waiting, queue.pending]).toEqual([[], 1])
+    queue.take()
+    const small = newJob()
+    small.request.parts = [{ name: 'body', data: Buffer.alloc(65_536) }]
+    add(queue, small)
+    expect(worker.waiting).toHaveLength(1)
+  })
+
+  test('that come back keep their places, and a worker that is free takes the oldest', () => {
+    const { queue, worker } = busy()
+    const jobs = [add(queue), add(queue), add(queue)]
+    const other = new FakeWorker('two')
+    worker.mayWait = 0
+    queue.serve([worker, other])
+    jobs[0]!.cancel()
+    queue.abandon(jobs[0]!)
+    worker.giveBack()
+    expect([other.running, queue.pending, queue.take()]).toEqual([[jobs[1]], 1, [jobs[2]]])
+  })
+
+  test('that come back to an empty queue are in order, before those that come later', () => {
+    const { queue, worker } = busy()
+    const jobs = [add(queue), add(queue)]
+    worker.mayWait = 0
+    worker.giveBack()
+    jobs.push(add(queue))
+    expect([0, 1, 2].map(() => queue.take())).toEqual(jobs.map((job) => [job]))
+  })
+
+  test('fail when the queue is emptied', () => {
+    const { queue, worker } = busy()
+    const waiting = add(queue)
+    expect(worker.waiting).toHaveLength(1)
+    waiting.heldBy(queue)
+    queue.failAll(new ServeError('NO_WORKER', 'gone'))
+    expect([failures, queue.pending]).toEqual([['NO_WORKER'], 0])
+    worker.giveBack()
+    expect([queue.pending, queue.take()]).toEqual([0, []])
   })
 })

@@ -65,7 +65,9 @@ export class FakePool implements WorkerPool {
       for (const job of jobs) job.started({ abandon: () => undefined, drained: () => undefined })
       this.running.push(...jobs)
     }
-    this.model.queue.serve([{ freeSlots: 1, run, sequenceEnded: () => undefined }])
+    this.model.queue.serve([
+      { freeSlots: 1, room: 0, run, runLater: () => undefined, sequenceEnded: () => undefined },
+    ])
     this.model.queue.hand()
   }
 

@@ -17,6 +17,7 @@ test('without any key a model has plain batches, one at a time', () => {
     asyncCommunication: false,
     maxConcurrency: 1,
     tensorConcurrency: 100,
+    batchesAhead: 64,
     continuousBatching: false,
     useJobTicket: false,
     sequenceBatching: false,

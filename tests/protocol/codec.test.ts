@@ -96,7 +96,13 @@ function* spoiled(value: unknown): Generator {
   }
 }
 
-const maps = fc.oneof(fromWorker.ready, fromWorker.log, fromWorker.metric)
+const maps = fc.oneof(
+  fromWorker.ready,
+  fromWorker.log,
+  fromWorker.withdrawn,
+  fromWorker.metric,
+  toWorker.withdraw,
+)
 
 test('a map with one wrong value anywhere, or without a required field, is refused', () => {
   fc.assert(

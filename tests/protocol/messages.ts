@@ -88,6 +88,7 @@ export const fromWorker = {
   taken: message('taken', { id: uint32, inputs: count }),
   alive: message('alive', { id: uint32 }),
   finished: message('finished', { id: uint32 }),
+  withdrawn: message('withdrawn', { ids: fc.array(uint32) }),
   log: message(
     'log',
     { level: fc.constantFrom('debug', 'info', 'warn', 'error'), message: text, requestId: text },
@@ -130,7 +131,10 @@ export const toWorker = {
     },
     ['handlerEntry', 'closedModules', 'metrics'],
   ),
-  predict: message('predict', { requests: fc.array(request, { maxLength: 4 }) }),
+  predict: message('predict', { requests: fc.array(request, { maxLength: 4 }), after: fc.constant(true) }, [
+    'after',
+  ]),
+  withdraw: message('withdraw', { ids: fc.array(uint32) }),
   input: message('input', { id: uint32, data: bytes }, ['data']),
   cancel: message('cancel', { id: uint32, reason: fc.constantFrom(...CANCEL_REASONS) }),
   credit: message('credit', { id: uint32, bytes: count }),

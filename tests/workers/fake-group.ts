@@ -17,6 +17,7 @@ export class FakeGroup implements WorkerGroup {
   unsentBytes = 0
   finishingRanks = 1
   isNative = true
+  takesBatchesAhead = true
   methods: readonly ListedMethod[] = []
   readonly sent: (RankMessage | FirstRankMessage)[] = []
   readonly graces: number[] = []

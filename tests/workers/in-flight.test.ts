@@ -18,6 +18,8 @@ class Rig {
     credit: (id, bytes) => this.told.push(`credit ${id} ${bytes}`),
     input: ({ id }, data) => this.told.push(`input ${id} ${data === undefined ? 'end' : String(data)}`),
     discarded: () => this.told.push('discarded'),
+    withdraw: () => this.told.push('withdraw'),
+    unexpected: ({ id }) => this.told.push(`unexpected ${id}`),
     overdrawn: ({ id }) => this.told.push(`overdrawn ${id}`),
   }
 

@@ -91,7 +91,14 @@ class Rig {
       (_, rank) => ({ rank, socketPath: `/nonexistent/${rank}` }) as RankOptions,
     )
     this.group = new RankGroup(
-      { ranks, cleanUp: () => undefined, requestsToRankZeroOnly, load: LOAD, startupTimeoutMs: 60_000 },
+      {
+        ranks,
+        cleanUp: () => undefined,
+        requestsToRankZeroOnly,
+        takesBatchesAhead: true,
+        load: LOAD,
+        startupTimeoutMs: 60_000,
+      },
       {
         onConnected: () => (this.connections += 1),
         onMessage: (rank, { type }) => this.messages.push(`${rank} ${type}`),

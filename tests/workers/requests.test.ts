@@ -2,6 +2,10 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import { ServeError } from '../../common/errors.ts'
 import type { FromWorker } from '../../protocol/messages.ts'
 import type { InputFeed, InputPort } from '../../frontend/jobs/job-request.ts'
+import type { Job } from '../../frontend/jobs/job.ts'
+import { jobLimits } from '../../frontend/jobs/time-limit.ts'
+import type { BatchOwner } from '../../frontend/jobs/scheduler.ts'
+import { WORK_AHEAD_MS } from '../../frontend/workers/batches-ahead.ts'
 import { type RequestSettings, Requests } from '../../frontend/workers/requests.ts'
 import type { FirstRankMessage, RankMessage } from '../../frontend/workers/worker-group.ts'
 import { testJob, type TestJob } from '../support/jobs.ts'
@@ -23,6 +27,7 @@ class Rig {
       {
         streamWindowSize: 1000,
         credentialHeaders: new Set(),
+        batchesAhead: 16,
         cancelGraceMs: GRACE_MS,
         responseTimeout: LAG_MS / 1000,
         continuousBatching: false,
@@ -31,6 +36,7 @@ class Rig {
       },
       {
         isNative,
+        takesBatchesAhead: isNative,
         finishingRanks: ranks,
         send: (message) => void this.sent.push(message),
         sendToFirst: (message) => void this.sent.push(message),
@@ -424,3 +430,146 @@ class Feed implements InputFeed {
     this.takes.push(inputs)
   }
 }
+
+describe('a batch that waits behind the running one', () => {
+  const queue = () => {
+    const told: string[] = []
+    const ids = (jobs: readonly Job[]): string => jobs.map(({ request }) => request.requestId).join(' ')
+    const owner: BatchOwner = {
+      began: (jobs) => told.push(`began ${ids(jobs)}`),
+      returned: (jobs) => told.push(`returned ${ids(jobs)}`),
+      abandon: ({ request }) => told.push(`abandoned ${request.requestId}`),
+      drained: () => undefined,
+    }
+    return { told, owner }
+  }
+
+  /** r1 runs, and each of the others waits in a batch of its own. */
+  function waiting(...ids: string[]) {
+    const rig = new Rig()
+    const [first] = rig.run('r1')
+    const { told, owner } = queue()
+    const later = ids.map((id) => testJob(id))
+    for (const { job } of later) {
+      job.queued(owner, jobLimits({ queue: 0, firstResponse: 0, gap: 0, total: 0 }))
+      rig.requests.runLater([job], owner)
+    }
+    return { rig, first: first!, told, later, jobs: later.map(({ job }) => job) }
+  }
+
+  test('is sent at once and begins, in order, when the one before it has ended', () => {
+    const { rig, told, jobs } = waiting('r2', 'r3')
+    expect(rig.sentOf('predict')).toEqual([
+      expect.not.objectContaining({ after: true }),
+      expect.objectContaining({ after: true }),
+      expect.objectContaining({ after: true }),
+    ])
+    expect([rig.requests.batches, rig.requests.running, rig.requests.size]).toEqual([1, 1, 3])
+    expect(jobs.map(({ startedAt }) => startedAt)).toEqual([undefined, undefined])
+    rig.answer(1)
+    expect([told, jobs[0]!.startedAt, jobs[1]!.startedAt]).toEqual([
+      ['began r2'],
+      expect.any(Number),
+      undefined,
+    ])
+    expect([rig.requests.batches, rig.frees]).toEqual([1, 1])
+    rig.answer(2)
+    rig.answer(3)
+    expect([told, rig.requests.size, rig.requests.batches]).toEqual([['began r2', 'began r3'], 0, 0])
+    expect(jobs.map(({ outcome }) => outcome)).toEqual(['finished', 'finished'])
+  })
+
+  test('whose client leaves is asked back once; the worker gives it back and it never begins', () => {
+    const { rig, told, jobs } = waiting('r2', 'r3')
+    jobs[0]!.cancel()
+    jobs[1]!.cancel()
+    expect([told, rig.sentOf('withdraw')]).toEqual([
+      ['abandoned r2', 'abandoned r3'],
+      [
+        { type: 'withdraw', ids: [2] },
+        { type: 'withdraw', ids: [3] },
+      ],
+    ])
+    expect([rig.sent.slice(-4).map(({ type }) => type), jest.getTimerCount()]).toEqual([
+      ['withdraw', 'cancel', 'withdraw', 'cancel'],
+      1,
+    ])
+    rig.requests.receive(0, { type: 'withdrawn', ids: [2] })
+    expect(told.at(-1)).toBe('returned r2')
+    rig.answer(1)
+    expect([told.at(-1), rig.requests.size]).toEqual(['began r3', 1])
+  })
+
+  test('whose client left when it had begun at the worker is cancelled there', () => {
+    const { rig, jobs } = waiting('r2')
+    jobs[0]!.cancel()
+    rig.answer(1)
+    const cancel = { type: 'cancel', id: 2, reason: 'client left' }
+    expect([rig.sentOf('cancel'), rig.requests.batches]).toEqual([[cancel, cancel], 1])
+    jest.advanceTimersByTime(GRACE_MS)
+    expect(rig.killed).toHaveLength(1)
+    rig.fail(2)
+    expect([rig.requests.size, rig.requests.batches, rig.failures]).toEqual([0, 0, []])
+  })
+
+  test('is taken back from a batch that takes long, and only then', () => {
+    const { rig, told } = waiting('r2', 'r3')
+    jest.advanceTimersByTime(WORK_AHEAD_MS - 1)
+    expect([rig.sentOf('withdraw'), rig.requests.room < 0]).toEqual([[], true])
+    jest.advanceTimersByTime(1)
+    expect(rig.sentOf('withdraw')).toEqual([{ type: 'withdraw', ids: [2, 3] }])
+    jest.advanceTimersByTime(10 * WORK_AHEAD_MS)
+    expect(rig.sentOf('withdraw')).toHaveLength(1)
+    rig.requests.receive(0, { type: 'withdrawn', ids: [2, 3] })
+    expect(told).toEqual(['returned r2 r3'])
+    expect(jest.getTimerCount()).toBe(1)
+    jest.advanceTimersByTime(WORK_AHEAD_MS)
+    expect(jest.getTimerCount()).toBe(0)
+  })
+
+  test('stays with a worker whose batches are short', () => {
+    const { rig } = waiting('r2', 'r3')
+    jest.advanceTimersByTime(WORK_AHEAD_MS - 1)
+    rig.answer(1)
+    jest.advanceTimersByTime(WORK_AHEAD_MS - 1)
+    rig.answer(2)
+    expect(rig.sentOf('withdraw')).toEqual([])
+  })
+
+  test('comes back when the worker dies, and the running one fails', () => {
+    const { rig, first, told, jobs } = waiting('r2', 'r3')
+    rig.requests.failAll(new ServeError('WORKER_LOST', 'Worker died.'))
+    expect(first.job.outcome).toBe('failed')
+    expect([told, jobs.map(({ ended }) => ended)]).toEqual([['returned r2 r3'], [false, false]])
+    expect([rig.requests.size, jest.getTimerCount()]).toEqual([0, 0])
+  })
+
+  test('that is answered before it began is a breach', () => {
+    const { rig, told } = waiting('r2')
+    rig.answer(2)
+    expect([rig.killed, told]).toEqual([['request r2 was answered before it began'], []])
+  })
+
+  test('keeps its inputs until it begins', () => {
+    const { rig, jobs } = waiting('r2')
+    expect(jobs[0]!.request.parts).toHaveLength(1)
+    rig.answer(1)
+    expect(jobs[0]!.request.parts).toEqual([])
+  })
+
+  test('has more room the shorter the batches were, none behind a long one', () => {
+    const rig = new Rig()
+    const run = (ms: number): number => {
+      rig.run('r')
+      const { room } = rig.requests
+      jest.advanceTimersByTime(ms)
+      rig.answer(rig.sentOf('predict').length)
+      return room
+    }
+    expect([rig.requests.room, run(0.1)]).toEqual([0, 1])
+    for (let i = 0; i < 40; i += 1) run(0.1)
+    expect(run(0.1)).toBe(16)
+    expect(run(50)).toBe(16)
+    expect(Array.from({ length: 10 }, () => run(0.1))).toEqual(Array(10).fill(0))
+  })
+})

@@ -53,6 +53,7 @@ const PROBE_MS = 1000
 export class PythonGroup implements WorkerGroup {
   readonly finishingRanks = 1
   readonly isNative = false
+  readonly takesBatchesAhead = false
   /** TorchServe's workers have only `handle`. */
   readonly methods = ['handle'] as const
   readonly #options: PythonGroupOptions

@@ -23,6 +23,7 @@ const FROM_WORKER: FromWorker[] = [
   { type: 'failure', id: 3, error: { code: 'HANDLER_FAILED', message: 'no' } },
   { type: 'finished', id: 1 },
   { type: 'alive', id: 1 },
+  { type: 'withdrawn', ids: [1, 2] },
   { type: 'taken', id: 1, inputs: 2 },
   { type: 'log', level: 'info', message: 'hello' },
   {
@@ -52,6 +53,7 @@ const TO_WORKER: ToWorker[] = [
     ],
   },
   { type: 'cancel', id: 1, reason: 'timeout' },
+  { type: 'withdraw', ids: [1] },
   { type: 'sequenceEnd', sequence: 's' },
   { type: 'ping', nonce: 1 },
   { type: 'unload' },
