@@ -61,6 +61,8 @@ export abstract class Appender implements LineWriter {
   /** A write is scheduled for the end of the current turn. */
   #due = false
   #ended = false
+  /** What the last warning was about. */
+  #warned = ''
   #lastWarning = -Infinity
   #onIdle: (() => void) | undefined
 
@@ -151,10 +153,11 @@ export abstract class Appender implements LineWriter {
     // The descriptor is not ours.
   }
 
-  /** Warns, at most once a minute. */
-  protected warnOf(message: string): void {
+  /** Warns, at most once a minute about the same thing. */
+  protected warnOf(message: string, about = message): void {
     const now = performance.now()
-    if (now - this.#lastWarning < WARN_PAUSE_MS) return
+    if (about === this.#warned && now - this.#lastWarning < WARN_PAUSE_MS) return
+    this.#warned = about
     this.#lastWarning = now
     this.warn?.(message)
   }

@@ -47,12 +47,12 @@ export class ConsoleWriter extends Appender {
       this.dropped(code === 'EPIPE' ? 'its reader has closed its end' : message)
       return undefined
     }
-    if (code !== 'EAGAIN') this.warnOf(`Lines for the console wait: ${message}`)
+    if (code !== 'EAGAIN') this.warnOf(`Lines for the console wait: ${message}`, 'console')
     return Math.min(RETRY_MS * 2 ** failures, MAX_RETRY_MS)
   }
 
   protected override dropped(why: string): void {
-    this.warnOf(`Lines for the console are dropped: ${why}`)
+    this.warnOf(`Lines for the console are dropped: ${why}`, 'console')
   }
 }
 
