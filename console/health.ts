@@ -34,7 +34,7 @@ const FAILS_IN_A_ROW = 3
 /** The share of failed requests that is an alarm. */
 const ALARMING_SHARE = 0.1
 /** The most urgent first. */
-const PROBLEMS = ['failed to load', 'failing', 'queue full', 'some fail', 'last one failed', 'ready']
+const PROBLEMS = ['failed to load', 'failing', 'queue full', 'some fail', 'last failed', 'ready']
 
 /** All models, those with problems first. */
 export function watchedModels({ models }: OverviewEvent, history: History): Watched[] {
@@ -73,7 +73,8 @@ export function healthOf(model: ModelOverview, recent: Activity | undefined): He
   if (state === 'failed')
     return { level: 'bad', label: 'failed to load', cause: failure?.reason, logText: failure?.id }
   const error = lastError(model)
-  const why = error === undefined ? '' : `: ${error.code}${error.reason && `, ${error.reason}`}`
+  const last = error === undefined ? '' : `${error.code}${error.reason && `, ${error.reason}`}`
+  const why = last && (model.errors.length > 1 ? `, the last with ${last}` : `: ${last}`)
   const logText = error?.requestId
   if (failedInARow >= FAILS_IN_A_ROW)
     return { level: 'bad', label: 'failing', cause: `${inARow(model)} failed${why}`, logText }
@@ -89,7 +90,7 @@ export function healthOf(model: ModelOverview, recent: Activity | undefined): He
     return { level: share < ALARMING_SHARE ? 'warn' : 'bad', label: 'some fail', cause, logText }
   }
   if (failedInARow > 0)
-    return { level: 'warn', label: 'last one failed', cause: `${inARow(model)} failed${why}`, logText }
+    return { level: 'warn', label: 'last failed', cause: `${inARow(model)} failed${why}`, logText }
   const ready = readyWorkers(model)
   if (state === 'ready' && ready < Math.min(minWorkers, workers.length)) {
     const exit = workers.find((each) => !isUp(each))?.lastExit

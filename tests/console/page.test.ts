@@ -726,6 +726,16 @@ test('a model whose requests fail is not plainly ready: the row has rate, count 
     .getByRole('region', { name: 'Failures' })
     .getByRole('row', { name: /^HANDLER_FAILED 30 / })
     .waitFor()
+  const other = { at: '2026-01-02T03:04:07.000Z', requestId: 'id-00010', reason: 'a number' }
+  const errors = [
+    { code: 'HANDLER_FAILED', count: 4, at: '2026-01-02T03:04:06.000Z', requestId: 'id-00009', reason: 'x' },
+    { code: 'HANDLER_REJECTED', count: 1, ...other },
+  ]
+  const counts = { unary: { ...none, failed: 5 }, stream: none, items: 0, bytes: 0 }
+  const at = '2026-01-02T03:04:08.000Z'
+  watched.send('overview', overview([model({ failedInARow: 5, errors, counts })], { at }))
+  await row('words').getByText('All 5 requests failed, the last with HANDLER_REJECTED, a number').waitFor()
+  failing(9, 30)
   await expectAccessible(page)
   const line = { ...logLine('id-00009 HANDLER_FAILED: no tokenizer', 'error'), thread: 'W-9000-words_1.0' }
   watched.send('log', { lines: [logLine('another'), line], dropped: 0 })
