@@ -1,5 +1,5 @@
 /** What an item costs besides its body, so that many tiny items are bounded too. */
-export const ITEM_OVERHEAD_BYTES = 64
+const ITEM_OVERHEAD_BYTES = 64
 
 /** What one item of a response costs its request's window. */
 export function itemCost(bodyBytes: number): number {
@@ -14,7 +14,6 @@ export function itemCost(bodyBytes: number): number {
 export class CreditStream {
   #left: number
   readonly #window: number
-  readonly #cost: (size: number) => number
   readonly #checked: boolean
   #closed = false
   #ready: Promise<void> | undefined
@@ -22,12 +21,10 @@ export class CreditStream {
 
   /**
    * @param window what the sender may send before it is granted anything
-   * @param cost of an item of this size. Default: the bytes of a response and their overhead
    * @param checked false: the sender knows no credit, so nothing that it sends is a breach. Default true
    */
-  constructor(window: number, cost = itemCost, checked = true) {
+  constructor(window: number, checked = true) {
     this.#left = this.#window = window
-    this.#cost = cost
     this.#checked = checked
   }
 
@@ -36,7 +33,7 @@ export class CreditStream {
     return this.#left > 0
   }
 
-  /** What was consumed and not granted again. Negative: more was granted than consumed. */
+  /** What was consumed and not granted again. */
   get used(): number {
     return this.#window - this.#left
   }
@@ -44,7 +41,7 @@ export class CreditStream {
   /** Counts an item. Returns false, and does not count it, if there is no credit for it. */
   consume(size: number): boolean {
     if (this.#left <= 0 && this.#checked) return false
-    this.#left -= this.#cost(size)
+    this.#left -= itemCost(size)
     return true
   }
 
@@ -59,7 +56,7 @@ export class CreditStream {
     this.#wakeUp()
   }
 
-  /** Resolves when an item may be sent, after those that waited before, or the stream is closed. */
+  /** Resolves when there is credit or the stream is closed; waiters resume in order. */
   ready(): Promise<void> {
     return this.open || this.#closed ? Promise.resolve() : (this.#ready ??= this.#opened())
   }

@@ -41,7 +41,7 @@ export class InFlight implements JobHolder, InputPort {
     this.batch = batch
     this.unfinishedRanks = ranks
     this.#link = link
-    this.#credit = new CreditStream(link.window, undefined, link.knowsCredit)
+    this.#credit = new CreditStream(link.window, link.knowsCredit)
   }
 
   /** The request for the worker. @param credentialHeaders that the model asks for, in lower case */

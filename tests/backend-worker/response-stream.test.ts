@@ -1,12 +1,12 @@
 import { describe, expect, test } from '@jest/globals'
-import { ITEM_OVERHEAD_BYTES } from '../../protocol/credit-stream.ts'
+import { itemCost } from '../../protocol/credit-stream.ts'
 import type { FromWorker } from '../../protocol/messages.ts'
 import { ServeError } from '../../common/errors.ts'
 import type { Outlet } from '../../backend-worker/outlet.ts'
 import { ResponseStream } from '../../backend-worker/response-stream.ts'
 
 const COST = 100
-const ITEM = Buffer.alloc(COST - ITEM_OVERHEAD_BYTES, 'x')
+const ITEM = Buffer.alloc(COST - itemCost(0), 'x')
 
 /** A stream whose messages to the frontend the test reads. */
 class Rig {

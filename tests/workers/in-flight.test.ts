@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { ITEM_OVERHEAD_BYTES } from '../../protocol/credit-stream.ts'
+import { itemCost } from '../../protocol/credit-stream.ts'
 import { Batch, InFlight, type InFlightLink } from '../../frontend/workers/in-flight.ts'
 import type { RunWatcher } from '../../frontend/jobs/scheduler.ts'
 import { testJob, type TestJob } from '../support/jobs.ts'
@@ -31,7 +31,7 @@ class Rig {
 
   /** An item that costs this many bytes of the window. */
   item(cost: number): void {
-    const chunk = Buffer.alloc(cost - ITEM_OVERHEAD_BYTES, 'x')
+    const chunk = Buffer.alloc(cost - itemCost(0), 'x')
     this.entry.item(chunk, 0, chunk.byteLength)
   }
 
@@ -79,7 +79,7 @@ describe('credit', () => {
   test('is given for the overhead of an empty item too', () => {
     const rig = new Rig()
     for (let k = 0; k < 8; k += 1) rig.respond('', 'true')
-    expect(rig.told).toEqual([`credit 7 ${8 * ITEM_OVERHEAD_BYTES}`])
+    expect(rig.told).toEqual([`credit 7 ${8 * itemCost(0)}`])
   })
 
   test('is not given for the last item of a stream', () => {
