@@ -105,7 +105,6 @@ const LONG_FILES = {
   'frontend/models/startup-models.ts': 355,
   'frontend/workers/worker.ts': 358,
   'frontend/jobs/job.ts': 341,
-  'protocol/channel.ts': 327,
   'frontend/workers/requests.ts': 319,
   'frontend/models/manager.ts': 319,
 }

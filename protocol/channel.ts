@@ -1,18 +1,9 @@
 import type { Socket } from 'node:net'
 import { ServeError } from '../common/errors.ts'
 import { decodeFromWorker, decodeToWorker, encode } from './codec.ts'
-import {
-  flagsAt,
-  FRAME,
-  FrameDecoder,
-  type FrameType,
-  HEADER_BYTES,
-  idAt,
-  ITEM,
-  typeAt,
-  writeHeader,
-} from './frame.ts'
+import { flagsAt, FRAME, FrameDecoder, HEADER_BYTES, idAt, ITEM, typeAt } from './frame.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
+import { Outbox } from './outbox.ts'
 
 /** So many sends in a row leave at once, because their sender may compute next. */
 const EARLY_SENDS = 5
@@ -23,19 +14,7 @@ const LONG_TURN_MS = 10
 /** In a turn of this many milliseconds, messages may have arrived that should be handled first. */
 const SHORT_TURN_MS = 1
 
-/**
- * After this many requests or responses, or this many bytes, the outbox flushes within a turn, so that both
- * processes work at the same time.
- */
-const ENOUGH_MESSAGES = 16
-const ENOUGH_BYTES = 32_768
-/** Size of the buffer in which frames are collected. */
-const BUFFER_BYTES = 65_536
-/** Frames of this size or more have a buffer of their own. */
-const LARGE_FRAME_BYTES = 16_384
-
 const NO_BYTES = new Uint8Array(0)
-const NOTHING: readonly Uint8Array[] = []
 
 export interface ChannelEvents<In> {
   /** @param bytes of its frame */
@@ -105,10 +84,6 @@ export class Channel<Out extends ToWorker | FromWorker> {
     socket.once('close', () => {
       onClose(this.#error)
     })
-  }
-
-  get open(): boolean {
-    return this.#socket.writable
   }
 
   /** Bytes that `send` accepted and the kernel has not taken yet. */
@@ -242,86 +217,4 @@ export function workerChannel(
     (chunk, from, to) => events.onMessage(decodeToWorker(chunk, from, to), to - from),
     (error) => events.onClose(error),
   )
-}
-
-/** Collects frames until the end of the turn and joins them, so that a turn causes one write. */
-export class Outbox {
-  #buffer: Buffer | undefined
-  #used = 0
-  /** Frames that precede the buffer's content and are not in it. */
-  #earlier: Buffer[] = []
-  #earlierBytes = 0
-  /** Messages since the last flush, except stream items. */
-  #messages = 0
-
-  get bytes(): number {
-    return this.#earlierBytes + this.#used
-  }
-
-  /** Whether there is enough to flush now, so that the peer can begin before the turn ends. */
-  get isWorthSending(): boolean {
-    return this.#messages >= ENOUGH_MESSAGES || this.bytes >= ENOUGH_BYTES
-  }
-
-  /** Adds a frame whose payload is `first` and then `rest`; they are copied. `id` is a uint32. */
-  add(type: FrameType, flags: number, id: number, first: Uint8Array = NO_BYTES, rest = NOTHING): void {
-    if (type !== FRAME.response || flags !== ITEM) this.#messages += 1
-    let length = first.length
-    for (const piece of rest) length += piece.length
-    const size = HEADER_BYTES + length
-    const isLarge = size >= LARGE_FRAME_BYTES
-    const buffer = isLarge ? Buffer.allocUnsafeSlow(size) : this.#room(size)
-    let at = isLarge ? 0 : this.#used
-    writeHeader(buffer, at, length, type, flags, id)
-    at += HEADER_BYTES
-    buffer.set(first, at)
-    at += first.length
-    for (const piece of rest) {
-      buffer.set(piece, at)
-      at += piece.length
-    }
-    if (isLarge) this.#addLarge(buffer)
-    else this.#used = at
-  }
-
-  /** Hands everything to the socket. */
-  flush(socket: Socket): void {
-    this.#messages = 0
-    if (this.#earlier.length > 0) {
-      this.#closeBuffer()
-      const frames = this.#earlier
-      this.#earlier = []
-      this.#earlierBytes = 0
-      socket.cork()
-      for (const frame of frames) socket.write(frame)
-      socket.uncork()
-    } else if (this.#used > 0) {
-      socket.write(this.#buffer!.subarray(0, this.#used))
-      this.#used = 0
-      // The kernel may read the rest later, so the next turn uses another buffer.
-      if (socket.writableLength > 0) this.#buffer = undefined
-    }
-  }
-
-  /** A buffer with this much room after `#used`. */
-  #room(bytes: number): Buffer {
-    if (this.#buffer !== undefined && this.#used + bytes <= this.#buffer.length) return this.#buffer
-    this.#closeBuffer()
-    return (this.#buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES))
-  }
-
-  #addLarge(frame: Buffer): void {
-    this.#closeBuffer()
-    this.#earlier.push(frame)
-    this.#earlierBytes += frame.length
-  }
-
-  /** Queues what the buffer holds before the next frame. The rest of the buffer stays in use. */
-  #closeBuffer(): void {
-    if (this.#used === 0 || this.#buffer === undefined) return
-    this.#earlier.push(this.#buffer.subarray(0, this.#used))
-    this.#earlierBytes += this.#used
-    this.#buffer = this.#buffer.subarray(this.#used)
-    this.#used = 0
-  }
 }

@@ -9,7 +9,7 @@ import {
   type ResponseMessage,
   type ToWorker,
 } from './messages.ts'
-import type { Outbox } from './channel.ts'
+import type { Outbox } from './outbox.ts'
 import { MAPS, PREDICT, RESPONSE_HEAD, type Shape } from './shapes.ts'
 
 /** Plain maps without msgpackr's shared record structures, so that every frame can be decoded alone. */

@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { decodeFromWorker, encode } from '../../protocol/codec.ts'
 import { FRAME, FrameDecoder, ITEM } from '../../protocol/frame.ts'
 import type { FromWorker } from '../../protocol/messages.ts'
-import { Outbox } from '../../protocol/channel.ts'
+import { Outbox } from '../../protocol/outbox.ts'
 import { socketPair } from '../support/socket-pair.ts'
 
 /** Sizes around the outbox's limits: empty, small, around a large frame, around and above its buffer. */

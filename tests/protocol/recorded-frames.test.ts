@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { decodeFromWorker, encode } from '../../protocol/codec.ts'
 import type { FromWorker, LoadMessage, PredictMessage, ToWorker } from '../../protocol/messages.ts'
-import { Outbox } from '../../protocol/channel.ts'
+import { Outbox } from '../../protocol/outbox.ts'
 import { isObject } from '../../common/json.ts'
 import { execa } from '../support/tools.ts'
 

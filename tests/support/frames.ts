@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { encode } from '../../protocol/codec.ts'
 import type { FromWorker, ToWorker } from '../../protocol/messages.ts'
-import { Outbox } from '../../protocol/channel.ts'
+import { Outbox } from '../../protocol/outbox.ts'
 
 /** The frame of a message, with its header. */
 export function frameOf(message: FromWorker | ToWorker): Buffer {
