@@ -101,11 +101,11 @@ const dialects = {
 /** Product code that is longer than a file should be, with the lines that each may have. It only shrinks. */
 const LONG_FILES = {
   'frontend/server.ts': 371,
-  'frontend/jobs/sequence-queue.ts': 360,
+  'frontend/jobs/sequence-queue.ts': 355,
   'frontend/models/startup-models.ts': 355,
-  'frontend/workers/worker.ts': 358,
+  'frontend/workers/worker.ts': 357,
   'frontend/jobs/job.ts': 341,
-  'frontend/workers/requests.ts': 319,
+  'frontend/workers/requests.ts': 316,
   'frontend/models/manager.ts': 319,
 }
 const MAX_LINES = 300

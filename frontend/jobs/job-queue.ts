@@ -5,7 +5,6 @@ import {
   type BatchOwner,
   BatchPolicy,
   type BatchRule,
-  freest,
   goesAlone,
   type JobRunner,
   leastLoaded,
@@ -73,7 +72,7 @@ export class JobQueue implements Scheduler, BatchOwner {
   }
 
   couldStart(): boolean {
-    return this.#options.batchSize === 1 && this.#jobs.size === 0 && freest(this.#workers) !== undefined
+    return this.#options.batchSize === 1 && this.#jobs.size === 0 && leastLoaded(this.#workers) !== undefined
   }
 
   serve(workers: readonly JobRunner[]): void {
@@ -83,7 +82,7 @@ export class JobQueue implements Scheduler, BatchOwner {
   /** Dispatches while a worker has a free slot and a batch is ready. */
   hand(): void {
     for (;;) {
-      const worker = freest(this.#workers)
+      const worker = leastLoaded(this.#workers)
       if (worker === undefined) break
       const batch = this.take()
       if (batch.length === 0) return

@@ -85,11 +85,8 @@ export interface Scheduler extends JobHolder {
   close(): void
 }
 
-/** The worker with the most room, which `room` gives; undefined if none has any. */
-export function leastLoaded(
-  workers: readonly JobRunner[],
-  room: (worker: JobRunner) => number,
-): JobRunner | undefined {
+/** The worker with the most free slots, or the most of another `room`; undefined if none has any. */
+export function leastLoaded(workers: readonly JobRunner[], room = freeSlots): JobRunner | undefined {
   let best: JobRunner | undefined
   let most = 0
   for (const worker of workers) {
@@ -102,9 +99,8 @@ export function leastLoaded(
   return best
 }
 
-/** The worker with the most free slots; undefined if there is none. */
-export function freest(workers: readonly JobRunner[]): JobRunner | undefined {
-  return leastLoaded(workers, (worker) => worker.freeSlots)
+function freeSlots(worker: JobRunner): number {
+  return worker.freeSlots
 }
 
 /** A describe is not a prediction: it belongs to no sequence and shares no batch. */

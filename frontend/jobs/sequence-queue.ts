@@ -4,9 +4,9 @@ import { startTimer } from '../../common/timer.ts'
 import {
   type Backlog,
   type BatchRule,
-  freest,
   isDescribe,
   type JobRunner,
+  leastLoaded,
   type RunWatcher,
   type Scheduler,
 } from './scheduler.ts'
@@ -149,7 +149,7 @@ export class SequenceQueue implements Scheduler, RunWatcher {
     if (!this.#hasRoom(id)) return false
     const sequence = this.#open(id)
     const worker = sequence?.lane?.worker
-    if (sequence === undefined || worker === undefined) return freest(this.#workers) !== undefined
+    if (sequence === undefined || worker === undefined) return leastLoaded(this.#workers) !== undefined
     const mayFollow = first ? sequence.running.size === 0 : sequence.ahead === undefined
     return sequence.waiting.size === 0 && mayFollow && worker.freeSlots > 0
   }

@@ -227,7 +227,7 @@ describe('a queue with batches', () => {
 })
 
 describe('the workers of a queue', () => {
-  test('with a free slot get a job at once, the freest first; without one they get none', () => {
+  test('with a free slot get a job at once, the one with the most of them first; without one they get none', () => {
     const queue = new JobQueue(OPTIONS)
     const [one, two] = [new FakeWorker('one', 1), new FakeWorker('two', 2)]
     queue.serve([one, two])
