@@ -1,9 +1,8 @@
-import type { BatchOwner } from '../jobs/scheduler.ts'
 import type { Batch } from './in-flight.ts'
 
 /** Milliseconds of work that may wait at a worker. A batch that takes longer gives back what waits. */
 export const WORK_AHEAD_MS = 4
-/** By how much of the difference a shorter batch lowers what is expected. */
+/** Weight of a shorter batch in the moving average. */
 const EASING = 1 / 8
 
 /**
@@ -31,7 +30,7 @@ class Pace {
     this.#expected = took > this.#expected ? took : this.#expected + (took - this.#expected) * EASING
   }
 
-  /** Whether the running batch takes longer than anything may wait for it. */
+  /** Whether the running batch has run for WORK_AHEAD_MS. */
   isSlow(now: number): boolean {
     return now - this.#begun >= WORK_AHEAD_MS
   }
@@ -53,7 +52,7 @@ export class BatchesAhead {
   #batches: Batch[] = []
   #timer: NodeJS.Timeout | undefined
 
-  /** At most `most` batches wait; `withdraw` asks the worker for the batches of these requests. */
+  /** At most `most` batches wait; `withdraw` asks the worker for the batches with these requests. */
   constructor(most: number, withdraw: (ids: number[]) => void) {
     this.#pace = new Pace(most)
     this.#withdraw = withdraw
@@ -74,36 +73,24 @@ export class BatchesAhead {
     this.#pace.begin(now)
   }
 
-  /** It has ended. Returns the batch that begins now, and is told to its owner. */
+  /** It has ended. Returns the batch that begins now. */
   end(now: number): Batch | undefined {
     this.#pace.end(now)
-    const batch = this.#batches.shift()
-    const owner = batch?.owner
-    if (batch !== undefined) batch.owner = undefined
-    owner?.began(batch!.jobs)
-    return batch
+    return this.#batches.shift()
   }
 
-  /** A batch was sent to wait; it comes back to `owner` if it does not begin. */
-  add(batch: Batch, owner: BatchOwner): void {
-    batch.owner = owner
+  /** A batch was sent to wait; it comes back to its owner if it does not begin. */
+  add(batch: Batch): void {
     for (const entry of batch.entries) entry.job.heldBy(entry)
     this.#batches.push(batch)
     this.#timer ??= setTimeout(this.#withdrawFromSlow, WORK_AHEAD_MS)
   }
 
-  /** Wants a batch back. */
-  withdraw(batch: Batch): void {
-    if (batch.withdrawn) return
-    batch.withdrawn = true
-    this.#withdraw([batch.entries[0]!.id])
-  }
-
-  /** Wants all of them back. */
-  withdrawAll(): void {
-    const batches = this.#batches.filter((batch) => !batch.withdrawn)
-    for (const batch of batches) batch.withdrawn = true
-    if (batches.length > 0) this.#withdraw(batches.flatMap((batch) => batch.entries.map(({ id }) => id)))
+  /** Asks the worker for these batches, each once. Default: all. */
+  withdraw(batches: readonly Batch[] = this.#batches): void {
+    const asked = batches.filter((batch) => !batch.withdrawn)
+    for (const batch of asked) batch.withdrawn = true
+    if (asked.length > 0) this.#withdraw(asked.map(({ entries }) => entries[0]!.id))
   }
 
   /** Takes out the batches that the worker gave back. */
@@ -120,7 +107,7 @@ export class BatchesAhead {
   readonly #withdrawFromSlow = (): void => {
     this.#timer = undefined
     if (this.#batches.length === 0) return
-    if (this.#pace.isSlow(performance.now())) this.withdrawAll()
+    if (this.#pace.isSlow(performance.now())) this.withdraw()
     this.#timer = setTimeout(this.#withdrawFromSlow, WORK_AHEAD_MS)
   }
 }

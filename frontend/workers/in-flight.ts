@@ -63,7 +63,7 @@ export class InFlight implements JobHolder, InputPort {
 
   /** A response arrived. Returns true if it was the last one. */
   respond(message: ResponseMessage): boolean {
-    if (this.batch.owner !== undefined) {
+    if (!this.batch.begun) {
       this.#link.unexpected(this)
       return false
     }
@@ -116,10 +116,10 @@ export class InFlight implements JobHolder, InputPort {
   }
 
   abandon(job: Job, reason: AbandonReason): void {
-    const { owner } = this.batch
-    if (owner !== undefined) {
-      owner.abandon(job, reason)
-      this.#link.withdraw(this.batch)
+    const { batch } = this
+    if (!batch.begun) {
+      batch.owner?.abandon(job, reason)
+      this.#link.withdraw([batch])
     }
     // Also for a batch that waits at the worker: it may have begun there.
     this.#link.cancel(this, reason)
@@ -198,8 +198,10 @@ const FIRST_SIGN_MS = 1000
 export class Batch {
   readonly jobs: readonly Job[]
   readonly watcher: RunWatcher | undefined
-  /** While set, the batch waits at the worker and has not begun. */
-  owner: BatchOwner | undefined
+  /** Where it comes back to if it does not begin. */
+  readonly owner: BatchOwner | undefined
+  /** False while it waits at the worker. */
+  begun: boolean
   /** Whether the worker was asked to give it back. */
   withdrawn = false
   readonly entries: InFlight[] = []
@@ -209,9 +211,11 @@ export class Batch {
   #grace: HangTimer | undefined
   #silence: HangTimer | undefined
 
-  constructor(jobs: readonly Job[], watcher: RunWatcher | undefined) {
+  constructor(jobs: readonly Job[], watcher: RunWatcher | undefined, owner?: BatchOwner) {
     this.jobs = jobs
     this.watcher = watcher
+    this.owner = owner
+    this.begun = owner === undefined
     this.unfinished = jobs.length
   }
 

@@ -78,7 +78,8 @@ export function rankOptions(
       rank,
       commandLine: {
         ...wrapped(program, model.settings.workerWrapper, prepared, folder),
-        ...{ workerArgs, cwd: prepared.modelDir },
+        workerArgs,
+        cwd: prepared.modelDir,
         env: { ...env, ...rankEnv(rank, size, start, context) },
       },
       socketPath,
@@ -151,7 +152,9 @@ export function wrapped(
   workerDir: string,
 ): Program {
   const [program, ...options] = fillWrapper(wrapper, {
-    ...{ model_dir: modelDir, work_dir: workDir, worker_dir: workerDir },
+    model_dir: modelDir,
+    work_dir: workDir,
+    worker_dir: workerDir,
     server_dir: serverDir(),
   })
   return program === undefined

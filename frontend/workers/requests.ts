@@ -114,14 +114,14 @@ export class Requests {
 
   /** Sends a batch that begins when those before it have ended. Until then its jobs are queued. */
   runLater(jobs: readonly Job[], owner: BatchOwner): void {
-    const batch = new Batch(jobs, undefined)
+    const batch = new Batch(jobs, undefined, owner)
     this.#group.send({ type: 'predict', requests: this.#enter(batch), after: true })
-    this.#ahead.add(batch, owner)
+    this.#ahead.add(batch)
   }
 
-  /** Wants back every batch that has not begun. */
-  withdrawAll(): void {
-    this.#ahead.withdrawAll()
+  /** Asks the worker for batches that have not begun. Default: all. */
+  withdraw(batches?: readonly Batch[]): void {
+    this.#ahead.withdraw(batches)
   }
 
   /** Handles a response of a rank. Responses to ended requests are dropped. */
@@ -199,11 +199,6 @@ export class Requests {
     return failed
   }
 
-  /** Wants a batch back that has not begun. */
-  withdraw(batch: Batch): void {
-    this.#ahead.withdraw(batch)
-  }
-
   /** A response arrived for a batch that has not begun. */
   unexpected({ job }: InFlight): void {
     this.#owner.kill(`request ${job.request.requestId} was answered before it began`)
@@ -214,7 +209,7 @@ export class Requests {
     this.#group.send({ type: 'cancel', id: entry.id, reason })
     if (reason === 'timeout' && entry.job.startedAt !== undefined) this.#owner.onTimeout(entry.job)
     // The handler continues for the others of the batch. It must stop only when every request is cancelled.
-    if (entry.batch.wanted || entry.batch.owner !== undefined) return
+    if (entry.batch.wanted || !entry.batch.begun) return
     entry.batch.cancelled(this.#hang, performance.now() - entry.job.lastSign)
   }
 
@@ -271,6 +266,8 @@ export class Requests {
   #begin(batch: Batch, now: number): void {
     this.#batches += 1
     this.#ahead.begin(now)
+    batch.begun = true
+    batch.owner?.began(batch.jobs)
     for (const entry of batch.entries) {
       if (!entry.job.ended) entry.job.started(entry, now)
       else this.cancel(entry, entry.job.outcome === 'timed_out' ? 'timeout' : 'client left')
@@ -282,7 +279,7 @@ export class Requests {
     const returned = new Set<Batch>()
     for (const id of ids) {
       const batch = this.#entries.get(id)?.batch
-      if (batch?.owner !== undefined) returned.add(batch)
+      if (batch?.begun === false) returned.add(batch)
     }
     this.#ahead.remove(returned)
     for (const batch of returned) this.#forget(batch)

@@ -50,9 +50,7 @@ export class Worker implements JobRunner {
   #restartTimer: NodeJS.Timeout | undefined
   #loaded = new Deferred()
 
-  /**
-   * `name` is `W-<id>-<model>_<version>`; `startGroup` starts its processes, each time anew.
-   */
+  /** `name` is `W-<id>-<model>_<version>`; `startGroup` starts its processes, each time anew. */
   constructor(
     id: number,
     name: string,
@@ -144,7 +142,7 @@ export class Worker implements JobRunner {
     this.#liveness.stop()
     const group = this.#group
     this.#setState(group === undefined ? 'stopped' : 'stopping')
-    this.#requests?.withdrawAll()
+    this.#requests?.withdraw()
     // A group that failed before may still be ending, and what it printed is read until then.
     if (group === undefined) await this.#last?.exited()
     const clean = (await group?.stop(graceMs)) ?? true
@@ -197,7 +195,8 @@ export class Worker implements JobRunner {
     this.#usesGpu = this.#hardware.devices.length > 0
     this.#threads = this.#hardware.threads()
     const start = {
-      ...{ workerId: this.id, serial: `${this.id}-${this.#starts}` },
+      workerId: this.id,
+      serial: `${this.id}-${this.#starts}`,
       devices: this.#hardware.devices,
       threads: this.#threads,
       wanted: () => this.#state === 'starting',
