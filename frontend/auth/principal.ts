@@ -22,8 +22,8 @@ export interface Principal {
   readonly name: string
   readonly kind: PrincipalKind
   readonly limits?: RateLimits | undefined
-  /** It may use only some models. False: `sees` is true for every name. */
-  readonly isNarrow: boolean
+  /** `sees` is true for every name. */
+  readonly seesAll: boolean
   /** Whether it may use this model or workflow at all, which need not exist. */
   sees(model: string): boolean
   /** Whether it has this scope, for this model if one is named. */
@@ -45,7 +45,7 @@ export function identityOf(principal: Principal): string | undefined {
 export const ANYBODY: Principal = {
   name: 'anonymous',
   kind: 'anonymous',
-  isNarrow: false,
+  seesAll: true,
   sees: () => true,
   allows: () => true,
 }
@@ -54,7 +54,7 @@ export const ANYBODY: Principal = {
 export const NOBODY: Principal = {
   name: 'anonymous',
   kind: 'anonymous',
-  isNarrow: true,
+  seesAll: false,
   sees: () => false,
   allows: () => false,
 }
@@ -75,8 +75,8 @@ export class NamedPrincipal implements Principal {
   readonly kind: PrincipalKind
   readonly name: string
   readonly limits: RateLimits | undefined
-  /** Also where it may use all models: what it is offered asks again for each request. */
-  readonly isNarrow = true
+  /** Also where it may use all models now: its rights can expire or be revoked. */
+  readonly seesAll = false
   readonly #grant: Grant
   readonly #now: () => number
   #revoked = false

@@ -17,13 +17,13 @@ export interface RateLimiterOptions {
 }
 
 /** Bytes of a request and its response so far. */
-export interface Traffic {
+export interface ByteCount {
   readonly bytes: number
 }
 
 /** Limits what each key may use; all listeners share one. Its memory is bounded. */
 export class RateLimiter {
-  readonly now: () => number
+  readonly #now: () => number
   readonly #key: RateLimits
   /** Limits by caller's own entry: one object for the same entry, so that an account sees a change. */
   readonly #merged = new WeakMap<RateLimits, RateLimits>()
@@ -31,7 +31,7 @@ export class RateLimiter {
 
   constructor({ key, now = () => performance.now() }: RateLimiterOptions) {
     this.#key = key
-    this.now = now
+    this.#now = now
   }
 
   /** Accounts that are remembered. */
@@ -39,15 +39,16 @@ export class RateLimiter {
     return this.#callers.size
   }
 
-  /** Whether this caller has limits. */
-  limits(caller: Caller): boolean {
-    return caller.kind !== 'anonymous' && isLimit(this.#limitsOf(caller))
-  }
-
-  /** The account of a caller; undefined: it has no limit. */
-  callerAccount(caller: Caller): RateAccount | undefined {
-    if (!this.limits(caller)) return undefined
-    return this.#account(`${caller.kind}:${caller.name}`, this.#limitsOf(caller))
+  /**
+   * Counts a request against the limits of its caller; undefined: it has none.
+   * @throws ServeError RATE_LIMITED
+   */
+  visit(caller: Caller, count: ByteCount): Visit | undefined {
+    const limits = this.#limitsOf(caller)
+    if (caller.kind === 'anonymous' || !isLimit(limits)) return undefined
+    const account = this.#account(`${caller.kind}:${caller.name}`, limits)
+    account.check(this.#now())
+    return new Visit(account, count, this.#now)
   }
 
   #limitsOf({ limits }: Caller): RateLimits {
@@ -76,53 +77,36 @@ export class RateLimiter {
       accounts.delete(id)
     }
     accounts.set(id, account)
-    account.limit(limits, this.now())
+    account.limit(limits, this.#now())
     return account
   }
 }
 
 /** What one request uses of the limits of its caller. */
 export class Visit implements Metered {
-  readonly #limiter: RateLimiter
-  readonly #traffic: Traffic
-  #caller: RateAccount | undefined
-  #knowsCaller = false
+  readonly #account: RateAccount
+  readonly #count: ByteCount
+  readonly #now: () => number
   #settled = 0
   #over = false
 
-  constructor(limiter: RateLimiter, traffic: Traffic) {
-    this.#limiter = limiter
-    this.#traffic = traffic
-  }
-
-  /** Whether it has to be told when the request ends. */
-  get counts(): boolean {
-    return this.#caller !== undefined
-  }
-
-  /** Only the first call counts. @throws ServeError RATE_LIMITED */
-  by(caller: Caller): void {
-    if (this.#knowsCaller) return
-    const account = this.#limiter.callerAccount(caller)
-    if (account !== undefined) {
-      const now = this.#limiter.now()
-      account.check(now)
-      account.enter(this, now)
-      this.#caller = account
-    }
-    this.#knowsCaller = true
+  constructor(account: RateAccount, count: ByteCount, now: () => number) {
+    this.#account = account
+    this.#count = count
+    this.#now = now
+    account.enter(this, now())
   }
 
   /** One more request within this one, as a message of a stream is. @throws ServeError RATE_LIMITED */
   another(): void {
-    this.#caller?.another(this.#limiter.now())
+    this.#account.another(this.#now())
   }
 
   settle(): void {
-    const { bytes } = this.#traffic
+    const { bytes } = this.#count
     const moved = bytes - this.#settled
     this.#settled = bytes
-    if (moved !== 0) this.#caller?.spendBytes(moved, this.#limiter.now())
+    if (moved !== 0) this.#account.spendBytes(moved, this.#now())
   }
 
   /** The request is over. */
@@ -130,12 +114,12 @@ export class Visit implements Metered {
     if (this.#over) return
     this.#over = true
     this.settle()
-    this.#caller?.leave(this)
+    this.#account.leave(this)
   }
 
   /** What OpenAI's clients read of what is left. */
   headers(): string[] {
-    return this.#caller?.headers(this.#limiter.now()) ?? []
+    return this.#account.headers(this.#now())
   }
 }
 

@@ -36,7 +36,7 @@ export const API_HOLDER: Principal = { ...NOBODY, name: 'API', kind: 'token' }
 /** Whoever has one of TorchServe's keys, with rights that end with the key, for what it has open too. */
 class TokenHolder implements Principal {
   readonly kind = 'token'
-  readonly isNarrow = false
+  readonly seesAll = true
   readonly name: TokenKind
   readonly #isInForce: () => boolean
 

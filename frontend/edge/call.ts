@@ -1,5 +1,5 @@
 import { identityOf, keyNameOf, NOBODY, type Principal } from '../auth/principal.ts'
-import { type RateLimiter, type Traffic, Visit } from '../auth/rate-limiter.ts'
+import type { ByteCount, RateLimiter, Visit } from '../auth/rate-limiter.ts'
 import { newRequestId, type Sender } from '../jobs/job-request.ts'
 import type { ModelOperations } from '../models/operations.ts'
 import type { RequestSpan } from '../observe/traces/tracing.ts'
@@ -10,7 +10,7 @@ import { PermittedModels, PermittedWorkflows } from './permitted.ts'
  * One request of a client, whatever its protocol: its id, who sent it, and what the sender may use. The
  * protocols add how it is read and answered.
  */
-export abstract class Call implements Sender, Traffic {
+export abstract class Call implements Sender, ByteCount {
   /** The id of its job, and `x-request-id` of its response. */
   readonly requestId = newRequestId()
   /** Who sent it, once it is authorized. */
@@ -70,11 +70,9 @@ export abstract class Call implements Sender, Traffic {
   protected identify(principal: Principal, limiter: RateLimiter | undefined): boolean {
     this.principal = principal
     this.#permitted = undefined
-    if (this.#visit !== undefined || limiter?.limits(principal) !== true) return false
-    const visit = new Visit(limiter, this)
-    visit.by(principal)
-    this.#visit = visit
-    return true
+    if (this.#visit !== undefined) return false
+    this.#visit = limiter?.visit(principal, this)
+    return this.#visit !== undefined
   }
 
   /** It has ended, and uses nothing of limits any more. */
@@ -89,9 +87,9 @@ export interface Operations {
   readonly workflows: WorkflowOperations
 }
 
-/** The same for one caller: `operations` itself, unless it may use only some models. */
-export function permitted(operations: Operations, principal: Principal): Operations {
-  if (!principal.isNarrow) return operations
+/** The same for one caller. */
+function permitted(operations: Operations, principal: Principal): Operations {
+  if (principal.seesAll) return operations
   return {
     models: new PermittedModels(operations.models, principal),
     workflows: new PermittedWorkflows(operations.workflows, principal),

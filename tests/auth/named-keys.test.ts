@@ -77,7 +77,7 @@ const openRig = (keys: Entry[]): Promise<KeyRig> => new KeyRig().open(keys)
 test('a key has its scopes and its models, and nothing else', async () => {
   const rig = await openRig([entry('app', { scopes: ['inference', 'metrics'], models: ['llama*', 'echo'] })])
   const app = rig.check('inference', 'key-of-app')!
-  expect([app.name, app.kind, app.isNarrow]).toEqual(['app', 'api key', true])
+  expect([app.name, app.kind, app.seesAll]).toEqual(['app', 'api key', false])
   expect(['llama', 'llama-3', 'echo', 'echo2', 'xllama', ''].map((name) => app.sees(name))).toEqual([
     true,
     true,

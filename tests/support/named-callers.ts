@@ -7,7 +7,7 @@ export function namedCallers(limitsByName: Record<string, RateLimits | undefined
   const callers = new Map(
     Object.entries(limitsByName).map(([name, limits]): [string, Principal] => [
       `Bearer ${name}`,
-      { name, kind: 'api key', limits, isNarrow: false, sees: () => true, allows: () => true },
+      { name, kind: 'api key', limits, seesAll: true, sees: () => true, allows: () => true },
     ]),
   )
   return {

@@ -78,7 +78,7 @@ function keyOf(name: string): Principal & { revoked: boolean } {
   return {
     kind: 'api key',
     name,
-    isNarrow: true,
+    seesAll: false,
     revoked: false,
     sees: () => true,
     allows() {
