@@ -90,7 +90,7 @@ export class Lifecycle {
       await this.#options.installDependencies?.(located, signal)
       claim(true)
       const model = buildModel(request, located, origin, this.#options)
-      if (!this.#registry.has(name, prepared.version)) this.#registry.add(model)
+      if (!this.#registry.has(name, prepared.version)) this.#registry.put(model)
       origin.added?.(model)
       if (downloaded !== undefined) this.addDownload(model, downloaded)
       this.#options.inform?.(archiveLine(model))

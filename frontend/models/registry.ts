@@ -8,7 +8,7 @@ import { chooseVersion, needsChoice, type Traffic, type Versions } from './traff
 
 /** All models by name and version. One version of each name is its default. */
 export class Registry {
-  /** Models of the start are still to come: what is not here may be one of them. */
+  /** Models of the start are still being loaded, so a model that is not here may be one of them. */
   incomplete = false
   /** Why a model of the start is not here, by name and version; undefined: nobody knows. */
   failure: (name: string, version?: string) => ServeError | undefined = () => undefined
@@ -20,33 +20,19 @@ export class Registry {
     this.#weightLost = weightLost
   }
 
-  /** The first version of a name becomes its default. @throws ServeError CONFLICT */
-  add(model: Model): void {
-    const versions = this.#models.get(model.name)
-    if (versions === undefined) {
-      const byVersion = new Map([[model.version, model]])
-      this.#models.set(model.name, {
-        default: model.version,
-        byVersion,
-        traffic: undefined,
-        isChosen: false,
-      })
-    } else {
-      this.checkFree(model.name, model.version)
-      versions.byVersion.set(model.version, model)
-      settle(versions)
-    }
-  }
-
-  /** Replaces the version with the same name and number, and returns the replaced one. */
+  /**
+   * Adds a version; the first one of a name becomes its default. Replaces the version with the same name and
+   * number, and returns the replaced one.
+   */
   put(model: Model): Model | undefined {
-    const versions = this.#models.get(model.name)
-    const old = versions?.byVersion.get(model.version)
-    if (versions === undefined) this.add(model)
-    else {
-      versions.byVersion.set(model.version, model)
-      settle(versions)
+    let versions = this.#models.get(model.name)
+    if (versions === undefined) {
+      versions = { default: model.version, byVersion: new Map(), traffic: undefined }
+      this.#models.set(model.name, versions)
     }
+    const old = versions.byVersion.get(model.version)
+    versions.byVersion.set(model.version, model)
+    setWeights(versions)
     return old === model ? undefined : old
   }
 
@@ -80,6 +66,7 @@ export class Registry {
     const model = this.#versionFor(versions, request, caller)
     if (request.modelVersion === undefined && versions.traffic !== undefined) {
       job.routed(model.version)
+      // A version that is not in the weights still gets the requests of its open sequences.
       if (model.traffic !== undefined) {
         model.traffic.requests += 1
         model.metrics.routed()
@@ -92,7 +79,7 @@ export class Registry {
   route(request: RoutedRequest, caller: Caller | undefined): Routed {
     const versions = this.#versions(request.modelName)
     const model = this.#versionFor(versions, request, caller)
-    const isChosen = versions.isChosen && request.modelVersion === undefined
+    const isChosen = request.modelVersion === undefined && needsChoice(versions)
     return {
       status: statusOf(model),
       routedTo: isChosen ? model.version : undefined,
@@ -112,7 +99,7 @@ export class Registry {
   setTraffic(name: string, traffic: Traffic | undefined): void {
     const versions = this.#versions(name)
     versions.traffic = traffic
-    settle(versions)
+    setWeights(versions)
   }
 
   /** The weights of every name that has some. */
@@ -149,10 +136,10 @@ export class Registry {
   remove(name: string, version?: string): Model {
     const model = this.get(name, version)
     const versions = this.#versions(name)
-    if (model.workflowNode !== undefined) throw isNode(model, model.workflowNode)
+    if (model.workflowNode !== undefined) throw nodeError(model, model.workflowNode)
     if (versions.byVersion.size > 1 && versions.default === model.version)
       throw new ServeError('DEFAULT_VERSION', `Cannot remove default version for model ${name}`)
-    if (versions.byVersion.size > 1 && (model.traffic?.weight ?? 0) > 0) throw hasWeight(model)
+    if (versions.byVersion.size > 1 && (model.traffic?.weight ?? 0) > 0) throw weightError(model)
     this.#delete(versions, model)
     return model
   }
@@ -179,7 +166,7 @@ export class Registry {
     return [...this.#models.values()].flatMap((versions) => [...versions.byVersion.values()])
   }
 
-  /** The last version takes its name along, and the weights. */
+  /** With the last version of a name go the name and its weights. */
   #delete(versions: Versions, model: Model): void {
     versions.byVersion.delete(model.version)
     if (versions.byVersion.size === 0) {
@@ -187,7 +174,7 @@ export class Registry {
       return
     }
     const weight = versions.traffic?.forget(model.version) ?? 0
-    settle(versions)
+    setWeights(versions)
     if (weight > 0) this.#weightLost(model, weight)
   }
 
@@ -204,7 +191,7 @@ export class Registry {
 
   #versionFor(versions: Versions, request: RoutedRequest, caller: Caller | undefined): Model {
     const { modelName, modelVersion } = request
-    if (versions.isChosen && modelVersion === undefined) return chooseVersion(versions, request, caller)
+    if (modelVersion === undefined && needsChoice(versions)) return chooseVersion(versions, request, caller)
     return this.#versionOf(versions, modelName, modelVersion)
   }
 
@@ -223,19 +210,18 @@ export class Registry {
 }
 
 /** Called after every change of versions or weights. */
-function settle(versions: Versions): void {
-  versions.isChosen = needsChoice(versions)
+function setWeights(versions: Versions): void {
   for (const model of versions.byVersion.values()) model.traffic = versions.traffic?.of(model.version)
 }
 
-function isNode({ name }: Model, { workflow }: NodeOrigin): ServeError {
+function nodeError({ name }: Model, { workflow }: NodeOrigin): ServeError {
   return new ServeError(
     'CONFLICT',
     `Model ${name} is a node of the workflow ${workflow}: unregister the workflow, with DELETE /workflows/${workflow}`,
   )
 }
 
-function hasWeight({ name, version, traffic }: Model): ServeError {
+function weightError({ name, version, traffic }: Model): ServeError {
   return new ServeError(
     'CONFLICT',
     `Version ${version} of model ${name} has the weight ${traffic!.weight}: move its weight to other versions with PUT ` +

@@ -107,13 +107,16 @@ export interface Versions {
   readonly byVersion: Map<string, Model>
   /** Undefined: the default version gets all requests that name none. */
   traffic: Traffic | undefined
-  /** Whether more than the default version may get requests that name none: see `needsChoice`. */
-  isChosen: boolean
 }
 
-/** Where there are no weights, and no sequences in several versions, the default version gets everything. */
+/**
+ * Whether more than the default version may get requests that name none: there are weights, or one of several
+ * versions keeps sequences.
+ */
 export function needsChoice({ traffic, byVersion }: Versions): boolean {
-  return traffic !== undefined || (byVersion.size > 1 && [...byVersion.values()].some(keepsSequences))
+  if (traffic !== undefined) return true
+  if (byVersion.size > 1) for (const model of byVersion.values()) if (keepsSequences(model)) return true
+  return false
 }
 
 /**

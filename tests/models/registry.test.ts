@@ -9,7 +9,7 @@ function model(name: string, version: string): Model {
 
 function registryOf(...models: Model[]): Registry {
   const registry = new Registry()
-  for (const each of models) registry.add(each)
+  for (const each of models) registry.put(each)
   return registry
 }
 
@@ -33,9 +33,9 @@ test('the first version of a name is its default until another is chosen', () =>
   expect(registry.get('a')).toBe(a2)
 })
 
-test('a version is registered once', () => {
+test('the number of a version is taken by one model', () => {
   const registry = registryOf(a1)
-  expect(codeOf(() => registry.add(model('a', '1.0')))).toBe('CONFLICT')
+  expect(codeOf(() => registry.checkFree('a', '1.0'))).toBe('CONFLICT')
   expect([registry.get('a'), registry.all()]).toEqual([a1, [a1]])
 })
 
