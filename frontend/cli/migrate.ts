@@ -6,8 +6,7 @@ import { pathExists } from '../../common/files.ts'
 import { locateModel } from '../../model-archiver/locate.ts'
 import { listStore } from '../../model-archiver/store.ts'
 import { checkExposure, asksForIdentity } from '../config/exposure.ts'
-import type { KeySpec } from '../config/key-spec.ts'
-import { KEYS } from '../config/keys.ts'
+import { KEYS, KEYS_BY_NAME } from '../config/keys.ts'
 import { loadSettings, type ConfigFlags, type StartSettings } from '../config/load-settings.ts'
 import { parseProperties, type Entry, shownValue } from '../config/properties.ts'
 import { PATH, PORT } from '../config/value-types.ts'
@@ -21,8 +20,8 @@ const EXAMPLES = `
 Example:
     $ torchserve-ts migrate --model-store model_store
 
-Starts nothing, and changes no file. Status 0: the last line starts the server, after the lines above it;
-1: something is left to do by hand. More: docs/migrating-from-torchserve.md`
+Starts nothing, and changes no file. Status 0: add the printed lines, and the printed command starts the
+server; 1: something is left to do by hand. More: docs/migrating-from-torchserve.md`
 
 /**
  * The command `torchserve-ts migrate`: what a configuration of TorchServe needs to start here.
@@ -50,10 +49,10 @@ class Migration {
   readonly #path: string
   readonly #flags: ConfigFlags
   readonly #output: Output
-  /** Lines for the configuration; the reasons are comments. */
-  readonly #lines: string[] = []
-  /** The same, as a start reads them. */
-  readonly #entries: Entry[] = []
+  /** What the configuration lacks, and why. */
+  readonly #entries: (Entry & { readonly why: string })[] = []
+  /** Further lines for the configuration, as comments. */
+  readonly #hints: string[] = []
   readonly #problems: string[] = []
 
   constructor(path: string, flags: ConfigFlags, output: Output) {
@@ -66,6 +65,7 @@ class Migration {
     const text = await readFile(this.#path, 'utf8').catch((cause: unknown) => {
       throw new ServeError('CONFIG', `The config file cannot be read: ${(cause as Error).message}`, { cause })
     })
+    // It would win over the file that is checked.
     const { TS_CONFIG_FILE: _, ...env } = process.env
     try {
       this.#fixValues(parseProperties(text, this.#path, undefined))
@@ -78,11 +78,10 @@ class Migration {
     return this.#problems.length === 0 ? 0 : 1
   }
 
-  /** Values that TorchServe reads in another way, or cannot read either. A later line of the file wins. */
+  /** Replaces values that are not valid here. The last line of a key counts. */
   #fixValues(given: readonly Entry[]): void {
-    const specs = Object.values(KEYS) as KeySpec<unknown>[]
     for (const { name, text, origin } of new Map(given.map((entry) => [entry.name, entry])).values()) {
-      const spec = specs.find((each) => each.name === name)
+      const spec = KEYS_BY_NAME.get(name)
       if (spec === undefined || text === '' || text.includes('$$')) continue
       if (spec.type.parse(text, ignore, ignore) !== undefined) continue
       const port = spec.type === PORT ? /:(\d{1,5})\/?$/.exec(text)?.[1] : undefined
@@ -94,7 +93,7 @@ class Migration {
   async #check(loaded: StartSettings): Promise<void> {
     const { settings, entries } = loaded
     for (const warning of loaded.warnings) this.#output.out(warning)
-    for (const spec of Object.values(KEYS) as KeySpec<unknown>[]) {
+    for (const spec of KEYS_BY_NAME.values()) {
       const entry = spec.type === PATH ? entries.get(spec.name) : undefined
       if (entry === undefined || spec.from === 'environment' || (await pathExists(entry.text))) continue
       const flag = spec.name.endsWith('_store')
@@ -106,14 +105,14 @@ class Migration {
       this.#add(describeFailure(error), KEYS.allowInsecureExposure.name, 'true')
     })
     if (!asksForIdentity(settings, false))
-      this.#lines.push(
-        '# Without tokens the server refuses public names that a proxy passes on (Host), and web pages (Origin). If clients have one:',
+      this.#hints.push(
+        '# Without tokens the server refuses the public names of a proxy (Host), and web pages (Origin). To allow them:',
         '#allowed_hosts=public.name',
         '#cors_allowed_origin=https://app.example.com',
       )
     if (settings.modelStore === undefined)
       this.#problems.push('No model_store is configured: name the folder of the archives with --model-store')
-    else if (this.#problems.length === 0) await this.#checkArchives(loaded, settings.modelStore)
+    else if (await pathExists(settings.modelStore)) await this.#checkArchives(loaded, settings.modelStore)
   }
 
   async #checkArchives({ settings: configured, modelSource }: StartSettings, store: string): Promise<void> {
@@ -141,8 +140,7 @@ class Migration {
   }
 
   #add(why: string, key: string, text: string): void {
-    this.#lines.push(`# ${why}`, `${key}=${text}`)
-    this.#entries.push({ name: key, text, origin: 'migrate' })
+    this.#entries.push({ name: key, text, origin: 'migrate', why })
   }
 
   #print(): void {
@@ -151,7 +149,8 @@ class Migration {
       if (lines.length > 0) for (const line of ['', title, ...lines]) this.#output.out(line)
     }
     section('By hand:', this.#problems)
-    section(`Add to ${this.#path}:`, this.#lines)
+    const lines = this.#entries.flatMap(({ why, name, text }) => [`# ${why}`, `${name}=${text}`])
+    section(`Add to ${this.#path}:`, [...lines, ...this.#hints])
     const words = [
       ...['torchserve-ts', '--start', '--ts-config', shownPath(this.#path)],
       ...valueFlag('--model-store', modelStore),

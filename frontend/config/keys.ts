@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os'
 import { ACCESS_KEYS, LIMIT_KEYS, AUTH_KEYS } from './access-keys.ts'
-import { key, named, optional, ours, oursOptional } from './key-spec.ts'
+import { key, type KeySpec, named, optional, ours, oursOptional } from './key-spec.ts'
 import { LISTENER_KEYS } from './listener-keys.ts'
 import { ARCHIVE_KEYS, MODEL_KEYS, PYTHON_KEYS } from './model-keys.ts'
 import { LOG_FILES } from './settings.ts'
@@ -208,3 +208,8 @@ export const KEYS = named({
     envAlways: true,
   }),
 })
+
+/** The same by the name that a file uses. */
+export const KEYS_BY_NAME: ReadonlyMap<string, KeySpec<unknown>> = new Map(
+  Object.values(KEYS).map((spec): [string, KeySpec<unknown>] => [spec.name, spec]),
+)

@@ -3,8 +3,7 @@ import { join, resolve } from 'node:path'
 import { makeFolder, putInPlace } from '../../common/files.ts'
 import type { LoadedSettings } from './build-settings.ts'
 import { formatProperty, type Entry } from './properties.ts'
-import type { KeySpec } from './key-spec.ts'
-import { KEYS } from './keys.ts'
+import { KEYS, KEYS_BY_NAME } from './keys.ts'
 import type { ModelSnapshot, SnapshotContent } from './model-snapshot.ts'
 import { PATH } from './value-types.ts'
 
@@ -22,10 +21,6 @@ const FILE_NAME =
  * keeps them.
  */
 const NOT_KEPT: ReadonlySet<string> = new Set(['--disable-token-auth', '--enable-model-api', '--models'])
-
-const SPECS: ReadonlyMap<string, KeySpec<unknown>> = new Map(
-  Object.values(KEYS).map((spec): [string, KeySpec<unknown>] => [spec.name, spec]),
-)
 
 /** The folder of the snapshots (docs/snapshots.md). */
 export function snapshotFolder(logLocation: string): string {
@@ -104,7 +99,7 @@ export class SnapshotStore {
 export function keptSettings(entries: Iterable<Entry>): Map<string, string> {
   const kept = new Map<string, string>()
   for (const { name, text, origin } of entries) {
-    const spec = SPECS.get(name)
+    const spec = KEYS_BY_NAME.get(name)
     if (NOT_KEPT.has(origin) || spec?.from === 'environment' || name === KEYS.modelSnapshot.name) continue
     kept.set(name, spec?.type === PATH ? resolve(text) : text)
   }

@@ -117,7 +117,7 @@ test('migrate says what an open server needs', async () => {
   expect(below(lines, 'Add to')).toEqual([
     expect.stringMatching(/^# Other machines can reach inference_address=http:\/\/0\.0\.0\.0:8080, /),
     'allow_insecure_exposure=true',
-    expect.stringMatching(/^# Without tokens the server refuses public names /),
+    expect.stringMatching(/^# Without tokens the server refuses the public names /),
     '#allowed_hosts=public.name',
     '#cors_allowed_origin=https://app.example.com',
   ])
@@ -143,4 +143,20 @@ test('what no line of a configuration mends is left to do by hand, with status 1
     'job_queue_size=100',
   ])
   expect((await shell(folder, 'torchserve-ts migrate nowhere')).lines[0]).toContain('nowhere')
+})
+
+test('archives are checked also where a file of the configuration is not here', async () => {
+  const folder = await folderOf('docker/config.properties')
+  appendFileSync(join(folder, 'config.properties'), '\ncertificate_file=/none/cert.pem\n')
+  writeFileSync(join(folder, 'model_store', 'broken.mar'), 'no archive')
+  const { status, lines } = await shell(
+    folder,
+    'torchserve-ts migrate --model-store model_store --workflow-store model_store',
+  )
+  expect(status).toBe(1)
+  expect(below(lines, 'By hand:')).toEqual([
+    expect.stringContaining('certificate_file names /none/cert.pem, which is not here'),
+    expect.stringMatching(/^broken\.mar: /),
+  ])
+  expect(lines.filter((line) => line.startsWith('Model '))).toHaveLength(MODELS.length)
 })
