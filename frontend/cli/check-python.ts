@@ -1,13 +1,14 @@
 import type { PreparedModel } from '../../model-archiver/prepare.ts'
 import type { Settings } from '../config/settings.ts'
 import { findPython, type PythonEnvironment } from '../workers/python/environment/environment.ts'
+import { findOwnPython, OWN_PACKAGES } from '../workers/python/own-worker.ts'
 import { readHandler } from '../workers/python/environment/read-handler.ts'
 import type { ArchiveReport } from './check-archive.ts'
 import { describeFailure } from './describe-failure.ts'
 import { ownValue } from '../../common/json.ts'
 
 /**
- * Checks what a Python archive needs: an interpreter with TorchServe and PyTorch, a handler, and its imports.
+ * Checks what a Python archive needs: an interpreter, the packages of its worker, a handler, and its imports.
  */
 export async function checkPython(
   prepared: PreparedModel,
@@ -20,17 +21,27 @@ export async function checkPython(
   if (installs) report.runs.push(`${requirementsFile} is installed with pip when the model is registered`)
   let environment: PythonEnvironment
   try {
-    environment = await findPython(settings, prepared)
+    environment = await findEnvironment(settings, prepared)
   } catch (error) {
     report.missing.push(describeFailure(error))
     return
   }
-  const { python, version, torchserveVersion = '', torch } = environment
+  const { python, version, torchserve, torchserveVersion = '', torch } = environment
+  const worker =
+    torchserve === OWN_PACKAGES
+      ? 'The server’s own Python worker'
+      : `TorchServe’s own worker ${torchserveVersion}`
   report.runs.push(
-    `TorchServe’s own worker ${torchserveVersion} on Python ${version} (${python})` +
-      (torch === undefined ? '' : ` with PyTorch ${torch}`),
+    `${worker} on Python ${version} (${python})` + (torch === undefined ? '' : ` with PyTorch ${torch}`),
   )
   if (handler !== undefined) await checkHandler(handler, environment, prepared, installs, report)
+}
+
+/** The environment of the worker that would run the model: our own, or TorchServe's. */
+async function findEnvironment(settings: Settings, prepared: PreparedModel): Promise<PythonEnvironment> {
+  const own = await findOwnPython(settings, prepared)
+  if (own === undefined) return findPython(settings, prepared)
+  return { ...own, torch: own.torch ?? undefined, torchserve: OWN_PACKAGES, torchserveVersion: undefined }
 }
 
 async function checkHandler(
@@ -67,6 +78,7 @@ async function checkHandler(
 
 /** PyPI names that differ from the module's, for modules that TorchServe's handlers commonly import. */
 const PACKAGES: Readonly<Record<string, string>> = {
+  ts: 'torchserve',
   PIL: 'pillow',
   yaml: 'pyyaml',
   cv2: 'opencv-python',

@@ -99,6 +99,15 @@ await describePython('archives of the real torch-model-archiver', (environment) 
     expect(readdirSync(join(archive, '..'))).toEqual(before)
   })
 
+  test.each([
+    ['our worker', '', {}, /The server’s own Python worker on Python 3\.\d+\.\d+ \(\//],
+    ['TorchServe’s worker', 'continuousBatching: true\n', {}, /TorchServe’s own worker 0\.12\.0/],
+    ['TorchServe’s worker', '', { service_envelope: 'json' }, /TorchServe’s own worker 0\.12\.0/],
+  ])('%s runs a handler that imports torchserve_ts, with "%s" and %j', async (_name, text, keys, words) => {
+    const archive = await packed({ handler: `import torchserve_ts\n${HANDLE}`, config: text })
+    expect((await check(archive, { ...config, ...keys })).out).toMatch(words)
+  })
+
   test('a GPU that is asked for and is not there is said', async () => {
     const { status, out } = await check(await packed({ config: 'deviceType: gpu\n' }), {
       ...config,

@@ -1,7 +1,9 @@
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { findPython } from '../../frontend/workers/python/environment/environment.ts'
+import { findOwnPython } from '../../frontend/workers/python/own-worker.ts'
+import type { PreparedModel } from '../../model-archiver/prepare.ts'
 import { describePython } from '../support/python/test-python.ts'
 import { tempDir } from '../support/temp.ts'
 
@@ -66,6 +68,24 @@ test('an interpreter is asked once, and again after a failure', async () => {
   expect(second).toEqual(first)
   expect(await findPython(settings)).toEqual(first)
   expect(readFileSync(counter, 'utf8')).toBe('x\nx\n')
+})
+
+test('a model that our worker runs has its interpreter asked and its handler read once', async () => {
+  const folder = tempDir()
+  const counter = join(folder, 'asked')
+  const handler = join(folder, 'handler.py')
+  writeFileSync(handler, 'def handle(data, context): pass\n')
+  const found = JSON.stringify({ ...answer, torchserve: null, missing: ['ts'] })
+  const python = fakePython(`${found}\nEND\necho x >> ${counter}\ncat <<'END'\n${found}`)
+  const manifest = { model: { handler: 'handler.py' } }
+  const model = { manifest, modelDir: folder, workDir: folder, runtime: 'python', modelConfig: {} }
+  const prepared = model as unknown as PreparedModel
+  const settings = { python, modelServerHome: undefined, serviceEnvelope: undefined }
+  const first = await findOwnPython(settings, prepared)
+  rmSync(handler)
+  expect(first).toMatchObject({ python: answer.python })
+  expect(await findOwnPython(settings, prepared)).toEqual(first)
+  expect(readFileSync(counter, 'utf8')).toBe('x\n')
 })
 
 await describePython('with a real Python', ({ python, realTorch }) => {

@@ -5,8 +5,10 @@ import type { PreparedModel } from '../../../model-archiver/prepare.ts'
 import type { Settings } from '../../config/settings.ts'
 import { askModel, type Probe } from './environment/environment.ts'
 
+/** The folder of the package `torchserve_ts`, which Python handlers import. */
+export const OWN_PACKAGES = join(packageRoot(), 'python')
 /** The worker for Python handlers that this package carries. It needs no other package. */
-export const OWN_WORKER = join(packageRoot(), 'python', 'torchserve_ts', '__main__.py')
+export const OWN_WORKER = join(OWN_PACKAGES, 'torchserve_ts', '__main__.py')
 
 const IMPORTS = /^[ \t]*(?:from|import)[ \t]+torchserve_ts\b/m
 
@@ -16,20 +18,43 @@ export interface OwnPython extends Pick<Probe, 'python' | 'version' | 'torch'> {
   readonly packages: string | undefined
 }
 
+/** What is known of a model. Its handler is read, and its interpreter asked, once. */
+interface Known {
+  /** Whether its handler imports `torchserve_ts`; undefined: only TorchServe's worker can run the model. */
+  readonly imports: boolean | undefined
+  own?: OwnPython
+}
+
+const models = new WeakMap<PreparedModel, Known>()
+
 /**
  * The interpreter of a model that runs in our own worker: its handler imports `torchserve_ts`, or TorchServe
- * is not installed. Undefined: it runs in TorchServe's worker.
+ * is not installed. Undefined: it runs in TorchServe's worker, as every model with continuous batching or a
+ * service envelope.
  * @throws ServeError WORKER_START_FAILED when there is no interpreter
  */
 export async function findOwnPython(
-  settings: Pick<Settings, 'python' | 'modelServerHome'>,
+  settings: Pick<Settings, 'python' | 'modelServerHome' | 'serviceEnvelope'>,
   prepared: PreparedModel,
 ): Promise<OwnPython | undefined> {
-  const file = handlerFile(prepared)
-  if (file === undefined) return undefined
+  let known = models.get(prepared)
+  if (known === undefined) models.set(prepared, (known = { imports: importsOwn(settings, prepared) }))
+  if (known.imports === undefined || known.own !== undefined) return known.own
   const { found, packages } = await askModel(settings, prepared)
-  if (found.torchserve !== null && !IMPORTS.test(readFileSync(file, 'utf8'))) return undefined
-  return { ...found, packages }
+  if (found.torchserve !== null && !known.imports) return undefined
+  known.own = { ...found, packages }
+  return known.own
+}
+
+function importsOwn(
+  { serviceEnvelope }: Pick<Settings, 'serviceEnvelope'>,
+  prepared: PreparedModel,
+): boolean | undefined {
+  const file = handlerFile(prepared)
+  const hasEnvelope = (serviceEnvelope ?? prepared.manifest.model.envelope ?? '') !== ''
+  if (file === undefined || hasEnvelope || prepared.modelConfig['continuousBatching'] === true)
+    return undefined
+  return IMPORTS.test(readFileSync(file, 'utf8'))
 }
 
 /** The handler's own file. Undefined: the handler is one of TorchServe's, or a package. */
