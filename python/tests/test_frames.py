@@ -94,7 +94,7 @@ class FramesTest(unittest.TestCase):
         link = self.peer.link
         whole, item, last, failed = (request(self.peer) for _ in range(4))
         batch = Batch()
-        batch.add(whole, [], b"")
+        batch.add(whole, [], memoryview(b""))
         whole.status = (202, "Taken")
         whole.response_headers = {"content-type": "text/x", "x-own": "é"}
         sender = MetricSender(link, None)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import sys
 
-_DEFAULT_MAX_FRAME_BYTES = 64 * 1024 * 1024
-
 
 def _main() -> int:
     import logging
@@ -24,6 +22,9 @@ def _main() -> int:
     address, max_frame_bytes, packages = _arguments(sys.argv[1:])
     rank = int(os.environ.get("RANK") or os.environ.get("LOCAL_RANK") or 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A forked child, such as a data loader, ends as any program does.
+    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
+    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
     for output in (sys.stdout, sys.stderr):
         reconfigure = getattr(output, "reconfigure", None)
         if reconfigure is not None:
@@ -53,10 +54,10 @@ def _main() -> int:
 def _arguments(args: list[str]) -> tuple[str, int, str | None]:
     """Return socket path, longest frame, folder of the model's packages. Raises SystemExit with one sentence."""
     values = dict(zip(args[::2], args[1::2]))
-    path = values.get("--sock-name")
-    if values.get("--sock-type", "unix") != "unix" or not path:
-        raise SystemExit("The worker needs --sock-type unix and --sock-name")
-    return path, int(values.get("--max-frame-bytes", _DEFAULT_MAX_FRAME_BYTES)), values.get("--packages")
+    path, most = values.get("--sock-name"), values.get("--max-frame-bytes")
+    if values.get("--sock-type", "unix") != "unix" or not path or not most:
+        raise SystemExit("The worker needs --sock-type unix, --sock-name and --max-frame-bytes")
+    return path, int(most), values.get("--packages")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import sys
 from typing import Any
@@ -19,9 +18,9 @@ class Batch:
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
-        self._parts: list[tuple[list[dict[str, Any]], bytes]] = []
+        self._parts: list[tuple[list[dict[str, Any]], memoryview]] = []
 
-    def add(self, request: Request, parts: list[dict[str, Any]], payload: bytes) -> None:
+    def add(self, request: Request, parts: list[dict[str, Any]], payload: memoryview) -> None:
         """Add a request with its parts, and the bytes of all of them in order."""
         self.requests.append(request)
         self._parts.append((parts, payload))
@@ -52,9 +51,9 @@ class Batch:
             data: dict[str, Any] = {}
             for part in parts:
                 end = at + int(part["size"])
-                value = bytearray(memoryview(payload)[at:end])
+                value = payload[at:end]
                 at = end
-                data[part["name"]] = _decode(part, value, request, link) if decode else value
+                data[part["name"]] = _decode(part, value, request, link) if decode else bytearray(value)
             inputs.append(data)
         self._parts = []
         return inputs
@@ -144,15 +143,15 @@ def encode(item: Any) -> bytes | bytearray:
         ) from error
 
 
-def _decode(part: dict[str, Any], value: bytearray, request: Request, link: Link) -> Any:
+def _decode(part: dict[str, Any], value: memoryview, request: Request, link: Link) -> Any:
     kind = (part.get("contentType") or "").lower()
     try:
         if kind == "application/json":
-            return json.loads(codecs.decode(value, "utf-8"))
+            return json.loads(str(value, "utf-8"))
         if kind.startswith("text"):
-            return codecs.decode(value, "utf-8")
+            return str(value, "utf-8")
     except (ValueError, RecursionError) as error:
         name = part["name"]
         link.log("warn", f'Part "{name}" cannot be read as {kind}; the handler gets its bytes: {error}',
                  request.request_id)  # fmt: skip
-    return value
+    return bytearray(value)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import time
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from torchserve_ts.batch import Batch
 from torchserve_ts.context import Context
 from torchserve_ts.errors import InvalidOutput
 from torchserve_ts.link import Link
-from torchserve_ts.loader import Handler
-from torchserve_ts.metrics import MetricSender
-
-if TYPE_CHECKING:
-    import asyncio
+from torchserve_ts.loader import Handler, add_model_folder, load_handler
+from torchserve_ts.metrics import Metrics, MetricSender
 
 
 class Calls:
@@ -43,7 +40,7 @@ class Calls:
         """Do the same for a handler that has coroutines."""
         handler = self._handler
         if handler.initialize is not None:
-            await _result(handler.initialize(context))
+            await result_of(handler.initialize(context))
         elif handler.is_function:
             answer = handler.handle(None, context)
             if isinstance(answer, AsyncGeneratorType):
@@ -54,7 +51,7 @@ class Calls:
                 next(answer, None)
                 answer.close()
             else:
-                await _result(answer)
+                await result_of(answer)
 
     def run(self, batch: Batch, context: Context) -> None:
         """Call a handler without coroutines and send its answer. Never raises, except to end the process."""
@@ -77,16 +74,17 @@ class Calls:
         except Exception as error:
             self._fail(batch, error)
 
-    async def run_async(self, batch: Batch, context: Context, task: asyncio.Task[None]) -> None:
-        """Call a handler with coroutines. When all requests are cancelled, so is the task."""
+    async def run_async(self, batch: Batch, context: Context) -> None:
+        """Call a handler with coroutines. When all requests are cancelled, so is the current task."""
         import asyncio
 
         loop = asyncio.get_running_loop()
+        task = asyncio.current_task()
         begun = time.perf_counter()
         running = True
 
         def cancel() -> None:
-            if running:
+            if running and task is not None:
                 task.cancel()
 
         try:
@@ -95,11 +93,17 @@ class Calls:
             context.on_cancel(lambda: loop.call_soon_threadsafe(cancel))
             answer = self._call(batch, context)
             if isinstance(answer, AsyncGeneratorType):
-                answer = await _drive_async(answer, batch)
+                generator = answer
+                try:
+                    answer = await _drive_async(generator, batch)
+                finally:
+                    # Its own cleanup is not to be cancelled.
+                    running = False
+                    await generator.aclose()
             elif isinstance(answer, GeneratorType):
                 answer = _drive(answer, batch)
             else:
-                answer = await _result(answer)
+                answer = await result_of(answer)
             running = False
             batch.finish(answer)
             self._record(begun, context)
@@ -141,6 +145,26 @@ class Calls:
         batch.fail(error)
 
 
+class Loaded(NamedTuple):
+    """A model whose handler was imported."""
+
+    handler: Handler
+    calls: Calls
+    context: Context
+    sender: MetricSender
+
+
+def load_model(load: dict[str, Any], rank: int, link: Link, packages: str | None) -> Loaded:
+    """Import the handler. ``load`` is the map of the LOAD frame. Raises what the handler's module raises."""
+    name = (load["manifest"].get("model") or {}).get("handler") or ""
+    sender = MetricSender(link, load.get("metrics"))
+    context = Context(load, rank, link, Metrics(sender, load["modelName"], link))
+    add_model_folder(load["modelDir"], name, packages)
+    handler = load_handler(name)
+    calls = Calls(handler, link, sender, load["modelName"], bool(load["decodeInput"]))
+    return Loaded(handler, calls, context, sender)
+
+
 def _drive(generator: GeneratorType[Any, Any, Any], batch: Batch) -> Any:
     """Send what a generator yields, each item when the clients have room; return its last items."""
     try:
@@ -161,19 +185,19 @@ def _drive(generator: GeneratorType[Any, Any, Any], batch: Batch) -> Any:
 async def _drive_async(generator: AsyncGeneratorType[Any, Any], batch: Batch) -> Any:
     from torchserve_ts.intermediate import room
 
-    try:
-        async for items in generator:
-            batch.push(items)
-            for request in batch.requests:
-                await room(request)
-            if batch.gone is not None:
-                raise batch.gone
-        return [None] * len(batch.requests)
-    finally:
-        await generator.aclose()
+    async for items in generator:
+        for request in batch.requests:
+            await room(request)
+        batch.push(items)
+        for request in batch.requests:
+            await room(request)
+        if batch.gone is not None:
+            raise batch.gone
+    return [None] * len(batch.requests)
 
 
-async def _result(answer: Any) -> Any:
+async def result_of(answer: Any) -> Any:
+    """Wait for what a function has returned, if it is awaitable."""
     return await answer if hasattr(answer, "__await__") else answer
 
 

@@ -81,9 +81,9 @@ class Context:
         self._requests: list[Request] = []
         self._link = link
         self._base_metrics = metrics
-        self._of_call(self._requests)
+        self._bind(self._requests)
 
-    def _of_call(self, requests: list[Request]) -> None:
+    def _bind(self, requests: list[Request]) -> None:
         """Make it the context of a call."""
         self._requests = requests
         self.request_ids = {index: request.request_id for index, request in enumerate(requests)}
@@ -93,7 +93,7 @@ class Context:
     def _copy_for(self, requests: list[Request]) -> Context:
         """Return a context for a call beside others."""
         other = copy.copy(self)
-        other._of_call(requests)
+        other._bind(requests)
         return other
 
     def batch_requests(self) -> list[Request]:

@@ -62,11 +62,11 @@ def request_error(error: BaseException) -> dict[str, Any]:
     if type(error).__name__ == "PredictionException":
         code = getattr(error, "error_code", 500)
         status = code if isinstance(code, int) and 400 <= code < 600 else 500
-        message = str(getattr(error, "message", error))[:_MAX_MESSAGE]
+        message = _text(getattr(error, "message", error))[:_MAX_MESSAGE]
         return {"code": "HANDLER_REJECTED", "message": message, "status": status, "detail": detail}
     if is_out_of_memory(error):
         return {"code": "OUT_OF_MEMORY", "message": "Out of resources", "detail": detail}
-    said = str(error)[:_MAX_MESSAGE] or type(error).__name__
+    said = _text(error)[:_MAX_MESSAGE] or type(error).__name__
     return {"code": "HANDLER_FAILED", "message": "Prediction failed", "detail": detail, "said": said}
 
 
@@ -82,7 +82,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Tell whether memory ran out, on the machine or on its GPU."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
-    return isinstance(error, RuntimeError) and "CUDA" in str(error)
+    return isinstance(error, RuntimeError) and "CUDA" in _text(error)
 
 
 def summary(error: BaseException) -> str:
@@ -101,6 +101,13 @@ def describe(error: BaseException) -> str:
 
 def _cut(text: str) -> str:
     return text[:_MAX_DETAIL]
+
+
+def _text(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:
+        return f"{type(value).__name__} (its text cannot be made)"
 
 
 def _place(error: BaseException) -> str:

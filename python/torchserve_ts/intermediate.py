@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from torchserve_ts.batch import push_item
@@ -24,7 +25,10 @@ def send_intermediate_predict_response(
 
     Raises RequestCancelled when every request of the batch is cancelled.
     """
-    for request in _push(ret, req_id_map, message, code, context):
+    requests = _addressed(ret, req_id_map, context)
+    for index, request in requests:
+        _push(request, ret, index, message, code)
+    for _, request in requests:
         request.wait_for_room()
     _raise_if_gone(context)
 
@@ -33,7 +37,12 @@ async def send_intermediate_predict_response_async(
     ret: list[Any], req_id_map: dict[int, str], message: str, code: int, context: Context
 ) -> None:
     """Do the same without blocking the event loop."""
-    for request in _push(ret, req_id_map, message, code, context):
+    requests = _addressed(ret, req_id_map, context)
+    for index, request in requests:
+        # Without room, the push would block the event loop.
+        await room(request)
+        _push(request, ret, index, message, code)
+    for _, request in requests:
         await room(request)
     _raise_if_gone(context)
 
@@ -42,15 +51,15 @@ async def room(request: Request) -> None:
     """Wait until the client of the request has room."""
     import asyncio
 
-    if request.has_room:
-        return
     loop = asyncio.get_running_loop()
-    done = asyncio.Event()
-    request.when_room(lambda: loop.call_soon_threadsafe(done.set))
-    await done.wait()
+    # Another send of the request may take the room first.
+    while not request.has_room:
+        done = asyncio.Event()
+        request.when_room(partial(loop.call_soon_threadsafe, done.set))
+        await done.wait()
 
 
-def _push(ret: list[Any], req_id_map: dict[int, str], message: str, code: int, context: Context) -> list[Request]:
+def _addressed(ret: list[Any], req_id_map: dict[int, str], context: Context) -> list[tuple[int, Request]]:
     if not isinstance(ret, (list, tuple)):
         raise TypeError("ret must be a list with one item per request")
     known = {request.request_id: request for request in context.batch_requests()}
@@ -61,16 +70,17 @@ def _push(ret: list[Any], req_id_map: dict[int, str], message: str, code: int, c
             raise ValueError(f'the batch has no request "{request_id}"')
         if request.ended:
             raise ValueError(f"request {request_id} has already ended")
-        if code == 200:
-            push_item(request, ret[index])
-        elif 200 <= code < 300:
-            if request.status is None:
-                request.status = (code, None)
-            push_item(request, ret[index])
-        else:
-            request.drop(PredictionException(message, code))
-        addressed.append(request)
+        addressed.append((index, request))
     return addressed
+
+
+def _push(request: Request, ret: list[Any], index: int, message: str, code: int) -> None:
+    if not 200 <= code < 300:
+        request.drop(PredictionException(message, code))
+        return
+    if code != 200 and request.status is None:
+        request.status = (code, None)
+    push_item(request, ret[index])
 
 
 def _raise_if_gone(context: Context) -> None:

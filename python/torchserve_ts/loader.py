@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import sys
 from types import ModuleType
 from typing import Any, Callable
-
-_COROUTINE = 0x80
-_ASYNC_GENERATOR = 0x200
 
 
 class Handler:
@@ -28,16 +26,9 @@ class Handler:
 
 def is_async(function: Any) -> bool:
     """Tell whether a call returns a coroutine or an async generator."""
-    while True:
-        inner = getattr(function, "__func__", None) or getattr(function, "__wrapped__", None)
-        inner = inner or getattr(function, "func", None)  # functools.partial
-        if inner is None:
-            break
-        function = inner
-    code = getattr(function, "__code__", None)
-    if code is None and not isinstance(function, type):
-        code = getattr(vars(type(function)).get("__call__"), "__code__", None)
-    return bool(code is not None and code.co_flags & (_COROUTINE | _ASYNC_GENERATOR))
+    inner = inspect.unwrap(function)
+    each = (inner, getattr(inner, "__call__", None))  # noqa: B004
+    return any(inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in each)
 
 
 def add_model_folder(model_dir: str, handler: str, packages: str | None = None) -> None:

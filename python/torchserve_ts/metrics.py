@@ -1,10 +1,11 @@
-"""Metrics of handlers. They are sent in groups, when the worker has nothing else to do."""
+"""Metrics of handlers. They are sent in groups, when the worker is idle or at most ten times a second."""
 
 from __future__ import annotations
 
 import copy
 import math
 import threading
+import time
 from typing import Any
 
 from torchserve_ts.frames import METRIC, map_frame
@@ -12,6 +13,9 @@ from torchserve_ts.link import Link
 
 _MOST_VALUES = 256
 """Values of one metric in a frame."""
+
+_FLUSH_INTERVAL = 0.1
+"""Seconds between two flushes while requests run."""
 
 _SIZE_UNITS = ("B", "kB", "MB", "GB")
 
@@ -24,6 +28,7 @@ class MetricSender:
         self._all = wanted is None or bool(wanted["others"])
         self._declared = {each["name"] for each in (wanted or {}).get("declared", [])}
         self._series: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._flushed_at = float("-inf")
         self._lock = threading.Lock()
 
     def wants(self, name: str) -> bool:
@@ -52,11 +57,15 @@ class MetricSender:
         if full:
             self._link.send(map_frame(METRIC, series))
 
-    def flush(self) -> None:
-        """Send the values that wait."""
+    def flush(self, at_once: bool = True) -> None:
+        """Send the values that wait; without ``at_once`` only if the last flush was some time ago."""
         if not self._series:
             return
         with self._lock:
+            now = time.monotonic()
+            if not at_once and now - self._flushed_at < _FLUSH_INTERVAL:
+                return
+            self._flushed_at = now
             waiting = list(self._series.values())
             self._series.clear()
         for series in waiting:

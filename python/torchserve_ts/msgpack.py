@@ -1,22 +1,19 @@
-"""msgpack for the maps in frames: the package ``msgpack`` where it is installed, else the functions here.
-
-They read and write nil, booleans, integers, floats, texts, bytes, arrays and maps. Extensions are an error.
-"""
+"""msgpack for the maps in frames: nil, booleans, integers, floats, texts, bytes, arrays, maps; no extensions."""
 
 from __future__ import annotations
 
 import struct
-from typing import Any, Callable
+from typing import Any
 
 
-def pack_pure(value: Any) -> bytes:
+def pack(value: Any) -> bytes:
     """Encode a value. Raises TypeError for a type without a form in msgpack."""
     out = bytearray()
     _pack(out, value)
     return bytes(out)
 
 
-def unpack_pure(data: bytes) -> Any:
+def unpack(data: bytes) -> Any:
     """Decode one value. Raises ValueError when the bytes are not exactly one value."""
     try:
         value, end = _unpack(data, 0)
@@ -140,21 +137,3 @@ def _collection(data: bytes, at: int, size: int, kind: str) -> tuple[Any, int]:
         key, at = _unpack(data, at)
         fields[key], at = _unpack(data, at)
     return fields, at
-
-
-pack: Callable[[Any], bytes] = pack_pure
-unpack: Callable[[bytes], Any] = unpack_pure
-try:
-    from msgpack import packb, unpackb
-except ImportError:
-    pass
-else:
-
-    def _unpack_installed(data: bytes) -> Any:
-        return unpackb(data, strict_map_key=False, unicode_errors="surrogatepass")
-
-    def _pack_installed(value: Any) -> bytes:
-        result: bytes = packb(value, unicode_errors="surrogatepass")
-        return result
-
-    pack, unpack = _pack_installed, _unpack_installed

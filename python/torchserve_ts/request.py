@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Any, Callable
 
-from torchserve_ts.errors import RequestCancelled, ResponseTooLarge, request_error
+from torchserve_ts.errors import RequestCancelled, ResponseTooLarge, describe, request_error
 from torchserve_ts.frames import (
     ALIVE,
     FAILURE,
@@ -42,8 +42,6 @@ class Request:
         """Whether its last response was sent, so that nothing may follow."""
         self.status: tuple[int, str | None] | None = None
         self.response_headers: dict[str, str] = {}
-        self.on_gone: list[Callable[[], object]] = []
-        """Called by the reader thread, once, when the request is cancelled."""
         self._header_lines: str = fields["headers"]
         self._request_headers: dict[str, str] | None = None
         self._link = link
@@ -54,6 +52,7 @@ class Request:
         self._sign_at = float("-inf")
         self._changed = threading.Condition()
         self._on_room: list[Callable[[], object]] = []
+        self._on_gone: list[Callable[[], object]] = []
 
     @property
     def request_headers(self) -> dict[str, str]:
@@ -80,8 +79,7 @@ class Request:
     def wait_for_room(self) -> None:
         """Block until the client has read enough, or the request is cancelled."""
         with self._changed:
-            while not self.has_room:
-                self._changed.wait()
+            self._changed.wait_for(lambda: self.has_room)
 
     def when_room(self, callback: Callable[[], object]) -> None:
         """Call back once, from the reader thread or at once, when there is room."""
@@ -89,7 +87,7 @@ class Request:
             if not self.has_room:
                 self._on_room.append(callback)
                 return
-        callback()
+        self._run([callback])
 
     def credit(self, count: int) -> None:
         """Add bytes that the client has read."""
@@ -107,26 +105,27 @@ class Request:
             if self.gone is not None or self.ended:
                 return
             self.gone = error
-            callbacks, self.on_gone = self.on_gone, []
+            callbacks, self._on_gone = self._on_gone, []
         self._wake()
-        for callback in callbacks:
-            callback()
+        self._run(callbacks)
 
     def when_gone(self, callback: Callable[[], object]) -> None:
         """Call back once, from the reader thread or at once, when the request is gone."""
         with self._changed:
             if self.gone is None:
-                self.on_gone.append(callback)
+                self._on_gone.append(callback)
                 return
-        callback()
+        self._run([callback])
 
     def push(self, body: bytes | bytearray) -> None:
         """Send an item at once. The caller waits for room before the next one."""
-        if self.gone is not None or self.rank != 0 or not self._fits(body):
+        if self.rank != 0 or not self._fits(body):
             return
-        # Another thread may have used the room for which the caller has waited.
-        self.wait_for_room()
         with self._changed:
+            # Another thread may have used the room for which the caller has waited.
+            self._changed.wait_for(lambda: self.has_room)
+            if self.gone is not None:
+                return
             self._window -= len(body) + ITEM_OVERHEAD_BYTES
         self._link.send_body(response_start(STREAM | NEXT, self.id, self._head(), len(body)), body)
         self._streamed = True
@@ -187,5 +186,12 @@ class Request:
                 return
             callbacks, self._on_room = self._on_room, []
             self._changed.notify_all()
+        self._run(callbacks)
+
+    def _run(self, callbacks: list[Callable[[], object]]) -> None:
+        """Call the callbacks. What they raise is logged, because the reader thread must go on."""
         for callback in callbacks:
-            callback()
+            try:
+                callback()
+            except BaseException as error:
+                self._link.log("error", f"A callback raised: {describe(error)}", self.request_id)

@@ -9,28 +9,30 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Coroutine
+from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Callable
 
 from torchserve_ts import frames
 from torchserve_ts.batch import Batch
-from torchserve_ts.calls import Calls
+from torchserve_ts.calls import Loaded, load_model, result_of
 from torchserve_ts.context import Context
 from torchserve_ts.errors import describe, load_error
 from torchserve_ts.link import Link
-from torchserve_ts.loader import Handler, add_model_folder, load_handler
-from torchserve_ts.metrics import Metrics, MetricSender
 from torchserve_ts.request import Request
 
 if TYPE_CHECKING:
     import asyncio
+    from concurrent.futures import ThreadPoolExecutor
 
 _LEAVE_GRACE = 2.5
 """Seconds that running requests have to end when the server is gone."""
 _CLOSE_GRACE = 2.0
 """Seconds for the server to read what was sent, and to close its side."""
 
-Work = Callable[[], None]
+
+Work = Callable[[Loaded], None]
 
 
 class Worker:
@@ -41,18 +43,16 @@ class Worker:
         self._packages = packages
         self._rank = rank
         self._requests: dict[int, Request] = {}
+        self._load: dict[str, Any] = {}
+        self._begin: SimpleQueue[bool] = SimpleQueue()
+        """True: load the model. False: end without it."""
         self._work: SimpleQueue[Work | None] = SimpleQueue()
         self._post: Callable[[Work | None], None] = self._work.put
         self._post_lock = threading.Lock()
         self._gone = threading.Event()
         """The server has closed the connection."""
-        self._load: dict[str, Any] = {}
-        self._max_bytes = 0
-        self._handler: Handler | None = None
-        self._context: Context | None = None
-        self._calls: Calls | None = None
-        self._sender: MetricSender | None = None
-        self._threads: Any = None
+        self._threads: ThreadPoolExecutor | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def run(self) -> int:
         """Serve. Returns the exit status."""
@@ -71,191 +71,144 @@ class Worker:
 
     def finish(self) -> None:
         """End after the requests that have arrived; safe in a signal handler."""
+        self._begin.put(False)
         self._post(None)
 
     def _serve(self) -> int:
         """Load the model, then run what the reader posts, until it posts None."""
-        while not self._load:
-            work = self._work.get()
-            if work is None:
-                return 0
-            work()
-        load = self._load
+        if not self._begin.get():
+            return 0
         try:
-            self._prepare(load)
-            assert self._handler is not None
-            if not self._handler.is_async:
-                self._calls_of().first(self._context_of())
-                self._loaded()
+            model = load_model(self._load, self._rank, self._link, self._packages)
+            if not model.handler.is_async:
+                model.calls.first(model.context)
         except Exception as error:
-            self._refuse(error)
-            return 1
-        if self._handler.is_async:
+            return self._report_load_failure(error)
+        if model.handler.is_async:
             import asyncio
 
-            return asyncio.run(self._serve_async())
-        self._serve_calls()
-        self._shut_down()
-        return 0
+            return asyncio.run(self._serve_async(model))
+        config = self._load["modelConfig"]
+        if config.get("asyncCommunication") is True:
+            from concurrent.futures import ThreadPoolExecutor
 
-    def _serve_calls(self) -> None:
+            self._threads = ThreadPoolExecutor(config.get("maxConcurrency", 100), "torchserve-ts-call")
+        self._report_loaded(model)
         while True:
-            if self._work.empty():
-                self._flush_metrics()
             work = self._work.get()
             if work is None:
                 break
-            work()
+            work(model)
         if self._threads is not None:
             self._threads.shutdown(wait=True)
+        _run_now(self._run_hook(model, "shutdown"))
+        return 0
 
-    async def _serve_async(self) -> int:
+    async def _serve_async(self, model: Loaded) -> int:
         import asyncio
 
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
-        tasks: set[asyncio.Task[None]] = set()
-        self._tasks = tasks
         try:
-            await self._calls_of().first_async(self._context_of())
+            await model.calls.first_async(model.context)
         except Exception as error:
-            self._refuse(error)
-            return 1
+            return self._report_load_failure(error)
 
         def take(work: Work | None) -> None:
             if work is None:
                 ended.set()
             else:
-                work()
+                work(model)
+
+        def post(work: Work | None) -> None:
+            try:
+                loop.call_soon_threadsafe(take, work)
+            except RuntimeError:
+                pass  # the loop has ended
 
         with self._post_lock:
-            self._post = lambda work: _call_soon(loop, take, work)
+            self._post = post
         while not self._work.empty():
             take(self._work.get())
-        self._loaded()
+        self._report_loaded(model)
         await ended.wait()
-        if tasks:
-            await asyncio.wait(tasks)
-        await self._shut_down_async()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await self._run_hook(model, "shutdown")
         return 0
 
-    def _prepare(self, load: dict[str, Any]) -> None:
-        for key, what in (("continuousBatching", "continuousBatching"), ("envelope", "a service envelope")):
-            if load.get(key):
-                raise NotImplementedError(
-                    f"A model with {what} needs TorchServe's worker: "
-                    f"{sys.executable or 'python'} -m pip install torchserve torch"
-                )
-        name = (load["manifest"].get("model") or {}).get("handler") or ""
-        self._sender = MetricSender(self._link, load.get("metrics"))
-        self._context = Context(load, self._rank, self._link, Metrics(self._sender, load["modelName"], self._link))
-        add_model_folder(load["modelDir"], name, self._packages)
-        self._handler = load_handler(name)
-        self._calls = Calls(self._handler, self._link, self._sender, load["modelName"], bool(load["decodeInput"]))
-        if load["modelConfig"].get("asyncCommunication") is True and not self._handler.is_async:
-            from concurrent.futures import ThreadPoolExecutor
-
-            most = load["modelConfig"].get("maxConcurrency", 100)
-            self._threads = ThreadPoolExecutor(most, "torchserve-ts-call")
-
-    def _calls_of(self) -> Calls:
-        assert self._calls is not None
-        return self._calls
-
-    def _context_of(self) -> Context:
-        assert self._context is not None
-        return self._context
-
-    def _loaded(self) -> None:
-        self._flush_metrics()
+    def _report_loaded(self, model: Loaded) -> None:
+        model.sender.flush()
         self._link.send(frames.map_frame(frames.LOADED, {"methods": ["handle"]}))
 
-    def _refuse(self, error: Exception) -> None:
+    def _report_load_failure(self, error: Exception) -> int:
         self._link.send(frames.map_frame(frames.LOADED, {"error": load_error(error)}))
         print(f"The handler did not load: {describe(error)}", file=sys.stderr, flush=True)
+        return 1
 
-    def _flush_metrics(self) -> None:
-        if self._sender is not None:
-            self._sender.flush()
-
-    def _call(self, batch: Batch) -> None:
+    def _call(self, batch: Batch, model: Loaded) -> None:
         """Begin a batch, in the thread or the event loop of the handler."""
-        assert self._handler is not None
-        calls, context = self._calls_of(), self._context_of()
-        if self._handler.is_async:
-            self._start_task(batch, context._copy_for(batch.requests))
+        if model.handler.is_async:
+            self._add_task(self._run_async(batch, model, model.context._copy_for(batch.requests)))
         elif self._threads is not None:
-            own = context._copy_for(batch.requests)
-            self._threads.submit(self._run_in_thread, calls, batch, own)
+            self._threads.submit(self._run_in_thread, batch, model, model.context._copy_for(batch.requests))
         else:
-            context._of_call(batch.requests)
-            self._run(calls, batch, context)
+            model.context._bind(batch.requests)
+            self._run(batch, model, model.context)
 
-    def _run(self, calls: Calls, batch: Batch, context: Context) -> None:
-        calls.run(batch, context)
-        self._forget(batch)
+    def _run(self, batch: Batch, model: Loaded, context: Context) -> None:
+        model.calls.run(batch, context)
+        self._forget(batch, model)
 
-    def _run_in_thread(self, calls: Calls, batch: Batch, context: Context) -> None:
+    def _run_in_thread(self, batch: Batch, model: Loaded, context: Context) -> None:
         try:
-            self._run(calls, batch, context)
+            self._run(batch, model, context)
         except BaseException as error:
             # A thread pool would keep it, and the request would never end.
-            print(f"The handler ended the worker: {describe(error)}", file=sys.stderr, flush=True)
-            os._exit(1)
+            _end_process(error)
 
-    def _start_task(self, batch: Batch, context: Context) -> None:
+    async def _run_async(self, batch: Batch, model: Loaded, context: Context) -> None:
+        await model.calls.run_async(batch, context)
+        self._forget(batch, model)
+
+    def _add_task(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine beside the others. An exception that escapes it ends the process."""
         import asyncio
-
-        async def run() -> None:
-            task = asyncio.current_task()
-            assert task is not None
-            await self._calls_of().run_async(batch, context, task)
 
         def done(task: asyncio.Task[None]) -> None:
             self._tasks.discard(task)
-            self._forget(batch)
-            if not self._tasks:
-                self._flush_metrics()
+            error = asyncio.CancelledError() if task.cancelled() else task.exception()
+            if error is not None:
+                _end_process(error)
 
-        task = asyncio.get_running_loop().create_task(run())
+        task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(done)
 
-    def _forget(self, batch: Batch) -> None:
+    def _forget(self, batch: Batch, model: Loaded) -> None:
         for request in batch.requests:
             self._requests.pop(request.id, None)
+        model.sender.flush(at_once=not self._requests)
 
-    def _end_sequence(self, sequence: str) -> None:
-        context = self._context_of()
-        hook = self._handler and self._handler.on_sequence_end
+    def _end_sequence(self, sequence: str, model: Loaded) -> None:
+        async def end() -> None:
+            await self._run_hook(model, "on_sequence_end", sequence, model.context)
+            model.context.cache.pop(sequence, None)
+
+        if model.handler.is_async:
+            self._add_task(end())
+        else:
+            _run_now(end())
+
+    async def _run_hook(self, model: Loaded, name: str, *args: object) -> None:
+        """Call an optional function of the handler. What it raises is logged."""
+        hook = getattr(model.handler, name)
         try:
-            ended = hook(sequence, context) if hook else None
-            if ended is not None and hasattr(ended, "__await__"):
-                import asyncio
-
-                self._tasks.add(asyncio.ensure_future(ended))
+            if hook is not None:
+                await result_of(hook(*args))
         except Exception as error:
-            self._link.log("error", f"The handler raised in on_sequence_end: {describe(error)}")
-        context.cache.pop(sequence, None)
-
-    def _shut_down(self) -> None:
-        shutdown = self._handler and self._handler.shutdown
-        try:
-            if shutdown:
-                shutdown()
-        except Exception as error:
-            self._link.log("error", f"The handler raised in shutdown: {describe(error)}")
-        self._flush_metrics()
-
-    async def _shut_down_async(self) -> None:
-        shutdown = self._handler and self._handler.shutdown
-        try:
-            ended = shutdown() if shutdown else None
-            if ended is not None and hasattr(ended, "__await__"):
-                await ended
-        except Exception as error:
-            self._link.log("error", f"The handler raised in shutdown: {describe(error)}")
-        self._flush_metrics()
+            self._link.log("error", f"The handler raised in {name}: {describe(error)}")
+        model.sender.flush()
 
     def _read(self) -> None:
         """Take frames until the connection ends; then the process ends."""
@@ -292,12 +245,10 @@ class Worker:
         elif kind == frames.PING:
             self._link.send(frames.header(0, frames.PONG, 0, number))
         elif kind == frames.SEQUENCE_END:
-            sequence = str(frames.read_map(payload)["sequence"])
-            self._send_work(lambda: self._end_sequence(sequence))
+            self._send_work(partial(self._end_sequence, str(frames.read_map(payload)["sequence"])))
         elif kind == frames.LOAD:
-            load = frames.read_map(payload)
-            self._max_bytes = load["maxResponseBytes"]
-            self._send_work(lambda: setattr(self, "_load", load))
+            self._load = frames.read_map(payload)
+            self._begin.put(True)
         elif kind == frames.UNLOAD:
             self._send_work(None)
         elif kind != frames.INPUT:
@@ -305,30 +256,34 @@ class Worker:
 
     def _send_work(self, work: Work | None) -> None:
         with self._post_lock:
-            self._post(work)
+            if work is None:
+                self.finish()
+            else:
+                self._post(work)
 
     def _predict(self, payload: bytes) -> None:
         """Open the requests, so that credit and cancels find them, and call the handler once for each method."""
         fields, at = frames.read_predict(payload)
         groups: dict[str, Batch] = {}
         for each in fields:
-            request = Request(each, self._link, self._rank, self._max_bytes)
+            request = Request(each, self._link, self._rank, self._load["maxResponseBytes"])
             self._requests[request.id] = request
-            size = sum(part["size"] for part in each["parts"])
-            batch = groups.get(request.method)
-            if batch is None:
-                batch = groups[request.method] = Batch()
-            batch.add(request, each["parts"], payload[at : at + size] if len(fields) > 1 else payload[at:])
-            at += size
+            end = at + sum(part["size"] for part in each["parts"])
+            groups.setdefault(request.method, Batch()).add(request, each["parts"], memoryview(payload)[at:end])
+            at = end
         for batch in groups.values():
-            self._post_batch(batch)
-
-    def _post_batch(self, batch: Batch) -> None:
-        self._send_work(lambda: self._call(batch))
+            self._send_work(partial(self._call, batch))
 
 
-def _call_soon(loop: asyncio.AbstractEventLoop, take: Callable[[Work | None], None], work: Work | None) -> None:
+def _run_now(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine that does not wait, without an event loop."""
     try:
-        loop.call_soon_threadsafe(take, work)
-    except RuntimeError:
-        pass  # the loop has ended
+        coroutine.send(None)
+    except StopIteration:
+        return
+    coroutine.close()
+
+
+def _end_process(error: BaseException) -> None:
+    print(f"The handler ended the worker: {describe(error)}", file=sys.stderr, flush=True)
+    os._exit(1)

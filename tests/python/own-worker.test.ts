@@ -9,7 +9,7 @@ import { REPOSITORY, startServer, type Server } from '../support/server.ts'
 import { tempDir } from '../support/temp.ts'
 
 /** A model with a handler of tests/support/python/own-handlers, without an archive. */
-function model(name: string, handler: string, config: Record<string, unknown> = {}): string {
+function model(name: string, handler: string, config: Record<string, unknown> = {}, entry = ''): string {
   const folder = join(tempDir(), name)
   mkdirSync(join(folder, 'MAR-INF'), { recursive: true })
   copyFileSync(
@@ -20,7 +20,7 @@ function model(name: string, handler: string, config: Record<string, unknown> = 
   const about = {
     modelName: name,
     modelVersion: '1.0',
-    handler: 'handler.py',
+    handler: `handler.py${entry}`,
     configFile: 'model-config.yaml',
   }
   writeFileSync(join(folder, 'MAR-INF', 'MANIFEST.json'), JSON.stringify({ runtime: 'python', model: about }))
@@ -60,6 +60,9 @@ function interpreters(): string[] {
 describe.each(interpreters())('with %s', (python) => {
   let server: Server
 
+  const hooks = new Events()
+  const sequences = { sequenceBatching: true, sequenceMaxIdleMSec: 60_000 }
+
   beforeAll(async () => {
     server = await startServer({
       config: { python, model_metrics_auto_detect: true },
@@ -71,9 +74,13 @@ describe.each(interpreters())('with %s', (python) => {
         model('async_send', 'async_send', { maxConcurrency: 4 }),
         model('async_generator', 'async_generator', { maxConcurrency: 4 }),
         model('blocking', 'blocking', { asyncCommunication: true, maxConcurrency: 4 }),
+        model('Plain', 'hooks', { events: hooks.path, ...sequences }, ':Plain'),
+        model('Async', 'hooks', { events: hooks.path, ...sequences }, ':Async'),
+        model('ranks', 'hooks', { events: hooks.path, parallelType: 'tp', parallelLevel: 2 }, ':Plain'),
       ],
     })
     const names = ['unary', 'batched', 'send', 'generator', 'async_send', 'async_generator', 'blocking']
+    names.push('Plain', 'Async', 'ranks')
     for (const name of names) await server.ready(name)
   })
 
@@ -220,6 +227,62 @@ describe.each(interpreters())('with %s', (python) => {
     request.socket.resume()
     expect((await request.done).complete).toBe(true)
     expect(events.lines).toHaveLength(299)
+  })
+
+  test.each(['Plain', 'Async'])('the optional functions of a class %s are called', async (name) => {
+    const { json } = await server.manage('GET', `/models/${name}?customized=true`)
+    expect(json).toMatchObject([{ customizedMetadata: { model: name } }])
+    for (const sequence of ['a', 'b']) {
+      const headers = { ts_request_sequence_id: `${name}-${sequence}`, ts_request_sequence_end: 'true' }
+      expect((await ask(server, name, {}, headers).done).body).toBe('rank 0')
+    }
+    const failure = new RegExp(`raised in on_sequence_end: KeyError: '${name}-b'`)
+    await server.lines(failure)
+    await server.until(
+      () => server.metric('Ended', { ModelName: name }),
+      (count) => count === 2,
+    )
+    await server.manage('DELETE', `/models/${name}`)
+    const expected = [`end of ${name}-a, kept`, `end of ${name}-b, kept`, 'shut down']
+    await server.until(
+      () => Promise.resolve(hooks.lines),
+      (lines) => lines.slice(-3).join() === expected.join(),
+    )
+  })
+
+  test('every rank of a group gets the request, and rank 0 answers', async () => {
+    expect((await ask(server, 'ranks', {}).done).body).toBe('rank 0')
+    expect(hooks.lines).toEqual(expect.arrayContaining(['rank 0 of 2', 'rank 1 of 2']))
+  })
+
+  test('metrics of requests arrive while another one runs', async () => {
+    const long = ask(server, 'async_send', { events: new Events().path, n: 100_000, delay: 0.01 })
+    await long.gotChunks(2)
+    await server.until(
+      async () => {
+        await ask(server, 'async_send', { events: new Events().path, n: 1 }).done
+        return server.metric('Sends')
+      },
+      (count) => count >= 1,
+    )
+    long.destroy()
+  })
+
+  test('a callback of on_cancel that raises does not end the worker', async () => {
+    const before = await server.worker('blocking')
+    const events = new Events()
+    const request = ask(server, 'blocking', { events: events.path, n: 2, raise: true })
+    await server.until(
+      () => Promise.resolve(events.lines),
+      (lines) => lines.includes('item 0'),
+    )
+    request.destroy()
+    await server.lines('A callback raised: KeyError')
+    expect(await server.worker('blocking')).toMatchObject({ pid: before.pid, status: 'READY' })
+  })
+
+  test('a forked child has Python’s own signal handlers', async () => {
+    expect((await ask(server, 'unary', { child: 'signals' }).done).body).toBe('True')
   })
 
   test.each(['fork', 'program'])('kill -9 of the worker leaves no %s that it started', async (child) => {

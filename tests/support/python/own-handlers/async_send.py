@@ -9,6 +9,7 @@ async def handle(data, context):
     if data is None:
         return
     wanted = data[0]["body"]
+    context.metrics.add_counter("Sends", 1)
     events = open(wanted["events"], "a", buffering=1)
     try:
         for count in range(wanted["n"] - 1):

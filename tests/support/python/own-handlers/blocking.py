@@ -12,6 +12,8 @@ def handle(data, context):
     events = open(wanted["events"], "a", buffering=1)
     left = threading.Event()
     context.on_cancel(left.set)
+    if "raise" in wanted:
+        context.on_cancel(lambda: wanted["nothing"])
     events.write("item 0\n")
     if wanted["n"] > 1 and left.wait(60) and context.cancelled(0):
         events.write("ended by on_cancel\n")

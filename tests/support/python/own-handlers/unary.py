@@ -1,6 +1,7 @@
 """What a handler sees of requests, and what it sets for responses. The body says what to do."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -46,6 +47,14 @@ class Handler:
         }
 
     def child(self, kind):
+        if kind == "signals":
+            read, write = os.pipe()
+            if os.fork() == 0:
+                handlers = [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)]
+                os.write(write, str(handlers == [signal.SIG_DFL, signal.default_int_handler]).encode())
+                os._exit(0)
+            os.wait()
+            return os.read(read, 10).decode()
         if kind == "fork":
             pid = os.fork()
             if pid == 0:
