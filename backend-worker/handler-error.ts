@@ -117,7 +117,7 @@ export class PredictionException extends Error {
 }
 
 /** Checks the shape, so that an instance from another copy of this package is recognized. */
-export function isPredictionException(thrown: unknown): thrown is PredictionException {
+function isPredictionException(thrown: unknown): thrown is PredictionException {
   return (
     thrown instanceof Error &&
     thrown.name === 'PredictionException' &&

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import type { InputPart } from '../protocol/messages.ts'
+import type { InputPart } from '../common/handler-methods.ts'
 import { exactJson, parseJsonBytes } from '../common/exact-json.ts'
 import { isObject, setOwn } from '../common/json.ts'
 import type { HandlerRequest } from './handler.ts'

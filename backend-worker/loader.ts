@@ -194,6 +194,6 @@ export function loadedHandler(exported: ExportedHandler): LoadedHandler {
 }
 
 /** Whether a value has a native method, which makes an object a handler. */
-export function hasNativeMethod(value: object): boolean {
+function hasNativeMethod(value: object): boolean {
   return NATIVE_METHODS.some((name) => typeof (value as Record<string, unknown>)[name] === 'function')
 }

@@ -100,7 +100,7 @@ const CONVERSIONS: ReadonlyMap<string, string> = new Map([
 ])
 
 /** Says what JSON lost of an item without an error; undefined: nothing. An empty object is one. */
-export function lostIn(json: string, item: unknown): string | undefined {
+function lostIn(json: string, item: unknown): string | undefined {
   if (json === 'null' && typeof item === 'number') return `An item is ${item}, ${WOULD}null`
   if (json !== '{}') return undefined
   const kind = tagOf(item)

@@ -1,6 +1,7 @@
 import { ServeError } from '../common/errors.ts'
 import { itemCost } from '../protocol/credit-stream.ts'
-import type { FromWorker, InputPart, LogMessage, MetricKind } from '../protocol/messages.ts'
+import type { InputPart } from '../common/handler-methods.ts'
+import type { FromWorker, LogMessage, MetricKind } from '../protocol/messages.ts'
 import type { Outlet } from './outlet.ts'
 import { exactJson } from '../common/exact-json.ts'
 

@@ -159,7 +159,7 @@ const PARAMETERS = ['uri', 'version', 'content_type', 'format', 'extra']
  * Values of MLSERVER_MODEL_<KEY> variables, in any letter case, as in MLServer's documentation ("Model
  * settings"). Lists, objects and numbers are JSON.
  */
-export function modelVariables(env: Environment): {
+function modelVariables(env: Environment): {
   file: Record<string, unknown>
   parameters: Record<string, unknown>
 } {

@@ -1,8 +1,6 @@
 import type { WireError } from '../common/errors.ts'
 import type { HandlerMethod, InputPart, ListedMethod } from '../common/handler-methods.ts'
 
-export type { InputPart }
-
 /**
  * The messages of the worker protocol: two closed unions, discriminated by `type`. Each message is one frame
  * (codec.ts). Requests have a number per connection (`id`), and responses refer to that number, never to an

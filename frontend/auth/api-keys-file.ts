@@ -6,7 +6,7 @@ import { issueText } from '../../common/json.ts'
 import { type Grant, managesAll, SCOPES } from './principal.ts'
 
 /** Largest keys file, in characters. */
-export const MAX_KEYS_FILE = 4_194_304
+const MAX_KEYS_FILE = 4_194_304
 const MAX_ENTRIES = 10_000
 const NAME = /^[A-Za-z0-9][\w.@:-]{0,99}$/
 const NOT_EMPTY = 'must not be empty'

@@ -60,7 +60,7 @@ const MAX_TOKEN = 8_192
 const BEARER = /^Bearer\s+(\S+)$/
 
 /** The credential of an `Authorization` header value; undefined: it has another form. */
-export function credentialOf(authorization: string): Credential | undefined {
+function credentialOf(authorization: string): Credential | undefined {
   const token = BEARER.exec(authorization)?.[1]
   if (token === undefined || token.length > MAX_TOKEN) return undefined
   return { token, digest: digestOf(token) }

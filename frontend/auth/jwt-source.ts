@@ -168,7 +168,7 @@ const COOLDOWN_MS = 30_000
 /** After a failure the set is asked for again after this time. */
 const RETRY_MS = 5_000
 /** The set is asked for again when it is older. */
-export const JWKS_MAX_AGE_MS = 600_000
+const JWKS_MAX_AGE_MS = 600_000
 const MAX_JWKS_BYTES = 1_048_576
 
 export interface KeySet {

@@ -113,7 +113,7 @@ function bucketOf(
 }
 
 /** How much of something may happen: up to one second's worth at once, then at its rate. */
-export class RateBucket {
+class RateBucket {
   readonly perSecond: number
   readonly #size: number
   #level: number

@@ -209,7 +209,7 @@ function section(output: Output, title: string, lines: readonly string[]): void 
 }
 
 /** Deliberate differences from TorchServe that affect this archive (docs/torchserve-compatibility.md). */
-export function archiveDifferences(prepared: PreparedModel, own: ModelSettings): string[] {
+function archiveDifferences(prepared: PreparedModel, own: ModelSettings): string[] {
   const { modelConfig: config } = prepared
   const found: (string | false)[] = [
     'minWorkers' in config &&

@@ -122,7 +122,7 @@ function plain(value: Settings[keyof Settings]): string | undefined {
 }
 
 /** Freezes a plain value and all values inside it. */
-export function deepFreeze<T>(value: T): T {
+function deepFreeze<T>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value)
     for (const inner of Object.values(value)) deepFreeze(inner)

@@ -20,7 +20,7 @@ import { isName, splitList } from '../../common/names.ts'
 import type { ModelToLoad } from './settings.ts'
 
 /** `all`, or a comma list of `[name=]location[#sha256=DIGITS]`. */
-export const MODELS_TO_LOAD: ValueType<'all' | readonly ModelToLoad[]> = parsed(
+const MODELS_TO_LOAD: ValueType<'all' | readonly ModelToLoad[]> = parsed(
   'all | list',
   'all, or a comma-separated list of [name=]location[#sha256=64 hexadecimal digits]',
   (text) => {

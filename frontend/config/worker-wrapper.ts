@@ -3,7 +3,7 @@ import { parseJson } from '../../common/json.ts'
 import type { ValueType } from './value-types.ts'
 
 /** What `{name}` in a word of a wrapper stands for (docs/worker-wrapper.md). */
-export const PLACEHOLDERS = ['model_dir', 'work_dir', 'worker_dir', 'server_dir'] as const
+const PLACEHOLDERS = ['model_dir', 'work_dir', 'worker_dir', 'server_dir'] as const
 export type Placeholder = (typeof PLACEHOLDERS)[number]
 
 const PLACEHOLDER = /\{(\w+)\}/g

@@ -7,7 +7,7 @@ import type { RequestSpan } from '../observe/traces/tracing.ts'
 /** Maximum number of inputs per request, because each costs far more memory than its bytes on the wire. */
 export const MAX_PARTS = 1_024
 /** What a request may add to a worker's frame beyond max_request_size, in bytes: names, types, headers. */
-export const REQUEST_OVERHEAD_BYTES = 512 * 1_024
+const REQUEST_OVERHEAD_BYTES = 512 * 1_024
 /** Upper bound of the keys and lengths of one input in a frame, in bytes. */
 const PART_OVERHEAD_BYTES = 64
 

@@ -169,7 +169,7 @@ export class Sequence {
 }
 
 /** The sequences of one worker, and the batches made of them: each batch has at most one job per sequence. */
-export class Lane {
+class Lane {
   readonly worker: JobRunner
   readonly sequences = new Set<Sequence>()
   /** Sequences with a job that is ready, longest wait first. */

@@ -32,7 +32,7 @@ export interface WorkflowStoreOptions {
  * Finds a workflow archive by the rules for model archives; it must be a file.
  * @throws ServeError WORKFLOW_NOT_FOUND with TorchServe's messages, DOWNLOAD_FAILED, INTERNAL
  */
-export async function locateWorkflow(
+async function locateWorkflow(
   url: string,
   { workflowStore, ...options }: WorkflowStoreOptions,
 ): Promise<LocatedModel> {

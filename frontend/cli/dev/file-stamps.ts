@@ -97,7 +97,7 @@ export function changedFiles(before: FileStamps, after: FileStamps): string[] {
 }
 
 /** Names that belong to no model: hidden ones, installed packages, and what Python compiles. */
-export function isSkipped(name: string): boolean {
+function isSkipped(name: string): boolean {
   return name.startsWith('.') || name === 'node_modules' || name === '__pycache__'
 }
 

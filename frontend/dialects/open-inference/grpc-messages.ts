@@ -116,7 +116,7 @@ function tensorOf(input: TensorMessage, raw: Buffer | undefined, maxBytes: numbe
 }
 
 /** Undefined for none. Whole numbers beyond what JavaScript holds exactly are bigints. */
-export function parametersOf(map: ParameterMap | undefined): Parameters | undefined {
+function parametersOf(map: ParameterMap | undefined): Parameters | undefined {
   const entries = Object.entries(map ?? {})
   if (entries.length === 0) return undefined
   return Object.fromEntries(

@@ -43,7 +43,7 @@ export function failEvents(events: EventStream, error: ServeError): void {
 }
 
 /** The sink of one job whose response is this API's JSON, or its events. Subclasses render the items. */
-export abstract class EventSink implements ReplySink {
+abstract class EventSink implements ReplySink {
   protected readonly events: EventStream
   /** Whether the client asked for a stream. */
   protected readonly stream: boolean

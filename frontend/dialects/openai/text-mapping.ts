@@ -164,7 +164,7 @@ export interface TextSinkOwner {
  * The response of a handler to one choice, as text: decodes UTF-8 across items and cuts at the first stop
  * text.
  */
-export class TextSink implements ReplySink {
+class TextSink implements ReplySink {
   /** Cancelled when a stop text was found. */
   job: Job | undefined
   readonly #owner: TextSinkOwner

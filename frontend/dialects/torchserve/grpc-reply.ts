@@ -67,15 +67,12 @@ function varintBytes(value: number): number {
 }
 
 /** Encodes `PredictionResponse { prediction, sequence_id }`; shares no memory with `prediction`. */
-export function encodeSequencePrediction(prediction: Uint8Array, sequenceId: string): Buffer {
+function encodeSequencePrediction(prediction: Uint8Array, sequenceId: string): Buffer {
   return message([PREDICTION, prediction], [SEQUENCE_ID, Buffer.from(sequenceId)])
 }
 
 /** Encodes `PredictionResponse { sequence_id, status }`. */
-export function encodeSequenceError(
-  { code, message: text, reason }: MessageStatus,
-  sequenceId: string,
-): Buffer {
+function encodeSequenceError({ code, message: text, reason }: MessageStatus, sequenceId: string): Buffer {
   const info = message([ERROR_REASON, Buffer.from(reason)])
   const details = message([ANY_TYPE_URL, Buffer.from(ERROR_INFO)], [ANY_VALUE, info])
   const status = message([STATUS_MESSAGE, Buffer.from(text)], [STATUS_DETAILS, details])

@@ -14,7 +14,7 @@ import { trafficRouter } from './rest-traffic.ts'
 import { workflowRouter } from './rest-workflows.ts'
 
 /** The dependencies of the management API; all its routes require the management token. */
-export const MANAGEMENT_ROUTERS = [
+const MANAGEMENT_ROUTERS = [
   trafficRouter,
   managementRouter,
   workflowRouter,

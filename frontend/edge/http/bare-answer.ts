@@ -17,7 +17,7 @@ export interface BareAnswer {
 }
 
 /** The response in wire format. */
-export function bareText({ status, headers, body }: BareAnswer): string {
+function bareText({ status, headers, body }: BareAnswer): string {
   const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`]
   for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]!}: ${headers[i + 1]!}`)
   lines.push(NO_SNIFF.join(': '), `Date: ${new Date().toUTCString()}`)

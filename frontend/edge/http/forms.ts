@@ -217,7 +217,7 @@ const NEXT = /[^;]*/y
  * The value of a parameter of a header such as Content-Disposition (RFC 9110, 5.6.6); the first one counts.
  * `name*=UTF-8''...` is decoded (RFC 8187). Undefined: the header has none, or it cannot be decoded.
  */
-export function parameterOf(header: string, name: string): string | undefined {
+function parameterOf(header: string, name: string): string | undefined {
   NEXT.lastIndex = 0
   for (;;) {
     NEXT.exec(header)

@@ -67,7 +67,7 @@ export interface CpuTimes {
   readonly total: number
 }
 
-export function cpuTimes(): CpuTimes {
+function cpuTimes(): CpuTimes {
   let busy = 0
   let idle = 0
   for (const { times } of cpus()) {

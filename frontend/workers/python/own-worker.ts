@@ -3,7 +3,8 @@ import { basename, isAbsolute, join } from 'node:path'
 import { packageRoot } from '../../../model-archiver/package-root.ts'
 import type { PreparedModel } from '../../../model-archiver/prepare.ts'
 import type { Settings } from '../../config/settings.ts'
-import { askModel, type Probe } from './environment/environment.ts'
+import { askModel } from './environment/environment.ts'
+import type { Probe } from './environment/probe.ts'
 
 /** The folder of the package `torchserve_ts`, which Python handlers import. */
 export const OWN_PACKAGES = join(packageRoot(), 'python')

@@ -6,8 +6,6 @@ import { askOnce } from './ask-once.ts'
 import { missingPackages } from './missing.ts'
 import type { Probe } from './probe.ts'
 
-export type { Probe }
-
 /** The Python environment of a model's workers. */
 export interface PythonEnvironment {
   /** Absolute path of the interpreter. */

@@ -1,4 +1,4 @@
-import type { InputPart } from '../../../../protocol/messages.ts'
+import type { InputPart } from '../../../../common/handler-methods.ts'
 
 /**
  * Encodes TorchServe's OTF protocol for its Python worker (ts/protocol/otf_message_handler.py): numbers are
