@@ -21,7 +21,7 @@ export interface PredictRequest {
   id: number
   /** The request id that users see: x-request-id, `context.requestIds`. */
   requestId: string
-  /** Names and values; see common/header-lines.ts. */
+  /** Names and values; see common/headers.ts. */
   headers: string
   parts: InputPart[]
   /** The window in bytes: what the worker may send before it gets credit. */

@@ -138,7 +138,7 @@ export interface JobRequest {
   /** The method of the handler to call. A native method only if the handler has it. */
   method: HandlerMethod
   /**
-   * The client's headers with names as the client wrote them, in the format of common/header-lines.ts. The
+   * The client's headers with names as the client wrote them, in the format of common/headers.ts. The
    * server does not interpret them.
    */
   headers: string

@@ -58,7 +58,7 @@ function originForm(url: string): [target: string, authority?: string] {
   return [rest.startsWith('/') ? rest : `/${rest}`, authority]
 }
 
-/** The headers of a request, in the format of common/header-lines.ts. */
+/** The headers of a request, in the format of common/headers.ts. */
 export interface ClientHeaders {
   readonly headers: string
   /** Those with credentials; undefined: none. */
@@ -66,7 +66,7 @@ export interface ClientHeaders {
 }
 
 /**
- * The client's headers in the format of common/header-lines.ts, with names as the client wrote them.
+ * The client's headers in the format of common/headers.ts, with names as the client wrote them.
  * `rawHeaders` alternates names and values too, and no HTTP/1.1 value contains a line feed.
  */
 export function clientHeaders({ rawHeaders }: IncomingMessage): ClientHeaders {

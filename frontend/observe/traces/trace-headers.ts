@@ -62,7 +62,7 @@ export class TraceHeaders {
   }
 
   /**
-   * The headers of a span, in the format of common/header-lines.ts.
+   * The headers of a span, in the format of common/headers.ts.
    * @param client has what else goes on from the client, as baggage
    */
   lines(traceparent: string, client: Context): string {

@@ -14,7 +14,7 @@ export class UnsampledSpan implements RequestSpan {
   readonly #lines: string
 
   /**
-   * @param lines headers of the context, in the format of common/header-lines.ts
+   * @param lines headers of the context, in the format of common/headers.ts
    * @param known whether the client named the trace
    */
   constructor(traceparent: string, lines: string, known: boolean) {

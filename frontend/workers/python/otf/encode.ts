@@ -61,7 +61,7 @@ export interface OtfLoad {
 /** One request of a batch. */
 export interface OtfRequest {
   requestId: string
-  /** Names and values; see common/header-lines.ts. */
+  /** Names and values; see common/headers.ts. */
   headers: string
   /** Absent: the worker has the parts from an earlier step (continuous batching). */
   parts: readonly InputPart[]
