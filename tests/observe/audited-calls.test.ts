@@ -1,5 +1,7 @@
 import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { RateLimiter } from '../../frontend/auth/rate-limiter.ts'
 import {
@@ -12,6 +14,7 @@ import { startGrpc, token } from '../edge/grpc/start-grpc.ts'
 import { call, inferenceV2Client, managementClient } from '../support/grpc-clients.ts'
 import { ask, startRig } from '../support/http/rig.ts'
 import { namedCallers } from '../support/named-callers.ts'
+import { tempDir } from '../support/temp.ts'
 
 const SECRET_URL = 'https://ci:hunter2@store.example/m.mar?X-Amz-Signature=abcdef'
 const WHO = { name: 'ci', kind: 'api key' }
@@ -199,6 +202,16 @@ test('a gRPC call whose client leaves before its end has its line', async () => 
   client.close()
   proxy.close()
   await grpc.close()
+})
+
+test('a line over REST names a Unix socket as the address', async () => {
+  const { audit, take } = auditLog()
+  const path = join(tempDir(), 'rest.sock')
+  await startRig(createManagementApp, { audit, address: { kind: 'unix', path } })
+  const asked = request({ socketPath: path, path: '/models/m/1', method: 'DELETE' }).end()
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+  await once(answer.resume(), 'end')
+  expect(take()).toMatchObject([{ operation: 'unregister model', address: 'unix socket' }])
 })
 
 test('the metrics page can ask for a token', async () => {

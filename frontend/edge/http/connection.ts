@@ -21,6 +21,8 @@ export class Connection implements CheckedConnection {
   checkedHost: string | undefined = undefined
   /** Whether it closes after the answers that are due: bytes came that are not a request, or one is late. */
   isEnding = false
+  /** The client's address, also when it has gone; undefined: it came over a Unix socket. */
+  readonly address: string | undefined
   readonly #socket: Socket
   #live: LiveReply | undefined
   #peer: string | undefined
@@ -33,6 +35,7 @@ export class Connection implements CheckedConnection {
 
   constructor(socket: Socket) {
     this.#socket = socket
+    this.address = socket.remoteAddress
     // Listeners per connection, not per request. A FIN appears as `end` (also from a client that has stopped
     // reading), a reset as `close`, a broken upload as either.
     const leave = (): void => this.#leave()
@@ -45,11 +48,6 @@ export class Connection implements CheckedConnection {
    */
   get peer(): string {
     return (this.#peer ??= peerOf(this.#socket))
-  }
-
-  /** The client's address; undefined: it came over a Unix socket, or has gone. */
-  get address(): string | undefined {
-    return this.#socket.remoteAddress
   }
 
   /**

@@ -121,7 +121,7 @@ export class HttpCall extends Call {
   auditFacts(): Pick<AuditEntry, 'who' | 'address' | 'protocol' | 'requestId'> {
     const { name, kind } = this.principal
     const who = this.principal === NOBODY ? undefined : { name, kind }
-    return { who, address: this.req.socket.remoteAddress, protocol: 'rest', requestId: this.requestId }
+    return { who, address: this.address, protocol: 'rest', requestId: this.requestId }
   }
 
   /**
