@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { escapeControls, redactSecrets } from '../../../common/texts.ts'
-import { localTime, type LineWriter } from './appender.ts'
+import type { LineWriter } from './appender.ts'
+import { localTime } from './log-line.ts'
 
 /** Characters of a request line that are logged: a path over gRPC may have 64 KB. */
 const MAX_REQUEST = 2_000

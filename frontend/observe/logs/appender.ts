@@ -1,6 +1,7 @@
 import { write, writeSync } from 'node:fs'
 import { Allowance } from '../../../common/byte-flow.ts'
 import { startTimer } from '../../../common/timer.ts'
+import { droppedLine } from './log-line.ts'
 
 /** Takes lines, each with its line end. */
 export interface LineWriter {
@@ -15,7 +16,7 @@ export interface AppenderOptions {
   maxWaiting?: number
   /** The line that reports lost lines, with its line end. Default: one of the server's log. */
   droppedLine?: (count: number, why: string) => string
-  /** Called when lines cannot be written, at most once a minute. */
+  /** Called when lines cannot be written; for one reason in a row, at most once a minute. */
   warn?: (message: string) => void
 }
 
@@ -34,7 +35,7 @@ const WARN_PAUSE_MS = 60_000
  * process exits are written then.
  */
 export abstract class Appender implements LineWriter {
-  /** Called when lines cannot be written, at most once a minute. */
+  /** See AppenderOptions. */
   warn: ((message: string) => void) | undefined
   protected fd: number
   /** Whether later lines are for nobody, and so not lost. */
@@ -42,7 +43,7 @@ export abstract class Appender implements LineWriter {
   readonly #maxWaiting: number
   readonly #droppedLine: (count: number, why: string) => string
   #waiting = ''
-  /** Characters of the running write. */
+  /** Characters of the running write; 0: none runs. */
   #leaving = 0
   #lost = 0
   /** Lost lines that no line has reported yet. */
@@ -53,7 +54,6 @@ export abstract class Appender implements LineWriter {
   #failure: string | undefined
   #why = ''
   readonly #slow: string
-  #writing = false
   /** What a failed write has left, until it is tried again. */
   #rest: Buffer | undefined
   readonly #writes = new Allowance(PAUSE_MS, BURST)
@@ -85,6 +85,10 @@ export abstract class Appender implements LineWriter {
   /** Whether the descriptor is in use, or no longer open. */
   protected get isBusy(): boolean {
     return this.#writing || this.#ended
+  }
+
+  get #writing(): boolean {
+    return this.#leaving > 0
   }
 
   write(line: string): void {
@@ -119,7 +123,7 @@ export abstract class Appender implements LineWriter {
       if (this.#unreported > 0) this.#reportLost()
       if (this.#rest !== undefined) writeSync(this.fd, this.#rest)
       if (this.#waiting !== '') writeSync(this.fd, this.#waiting)
-      // The number of a closed descriptor goes to the next file, and the running write with it.
+      // Do not close during a write: the descriptor number could be reused.
       if (!this.#writing || this.#rest !== undefined) this.closed()
     } catch {
       // no way left to report the error
@@ -153,7 +157,7 @@ export abstract class Appender implements LineWriter {
     // The descriptor is not ours.
   }
 
-  /** Warns, at most once a minute about the same thing. */
+  /** Warns; `about` is the reason, see AppenderOptions. */
   protected warnOf(message: string, about = message): void {
     const now = performance.now()
     if (about === this.#warned && now - this.#lastWarning < WARN_PAUSE_MS) return
@@ -183,14 +187,14 @@ export abstract class Appender implements LineWriter {
     this.#timer = undefined
     this.#due = false
     if (this.#ended) return
-    // After much text at once, lines would wait for as many pauses as it took writes.
+    // A full write does not count: the lines after several of them would wait one pause for each.
     if (this.#waiting.length < FULL) this.#writes.use()
     if (this.#unreported > 0) this.#reportLost()
-    const bytes = Buffer.from(this.#waiting)
-    this.#leaving = this.#waiting.length
+    const text = this.#waiting
+    const bytes = Buffer.from(text)
     this.#waiting = ''
     this.prepare(bytes.byteLength)
-    this.#writing = true
+    this.#leaving = text.length
     this.#write(bytes)
   }
 
@@ -201,7 +205,6 @@ export abstract class Appender implements LineWriter {
       this.#failures = 0
       if (written < bytes.byteLength) return this.#write(bytes.subarray(written))
       this.#failure = undefined
-      this.#writing = false
       this.#leaving = 0
       if (this.#waiting === '' && this.#unreported === 0) this.#onIdle?.()
       else if (this.#onIdle !== undefined) this.#flush()
@@ -228,15 +231,4 @@ export abstract class Appender implements LineWriter {
     this.#waiting += this.#droppedLine(this.#unreported, this.#why)
     this.#unreported = 0
   }
-}
-
-/** ISO 8601 in local time, with log4j's comma. */
-export function localTime(time: number): string {
-  const offset = new Date(time).getTimezoneOffset() * 60_000
-  return new Date(time - offset).toISOString().slice(0, -1).replace('.', ',')
-}
-
-/** A line of the server's log, with its line end. */
-export function droppedLine(count: number, why: string): string {
-  return `${localTime(Date.now())} [WARN ] main torchserve - ${count} lines dropped: ${why}\n`
 }

@@ -1,4 +1,3 @@
-import { localTime } from './appender.ts'
 import type { LogEntry } from '../../../common/server-events.ts'
 import { escapeControls, escapeLines } from '../../../common/texts.ts'
 
@@ -74,6 +73,17 @@ function detailText(detail: string | undefined): string {
   if (detail === undefined || detail === '') return ''
   const lines = detail.split('\n').map((line) => (line.startsWith(' ') ? line : `  ${line}`))
   return `\n${escapeLines(lines.join('\n'))}`
+}
+
+/** ISO 8601 in local time, with log4j's comma. */
+export function localTime(time: number): string {
+  const offset = new Date(time).getTimezoneOffset() * 60_000
+  return new Date(time - offset).toISOString().slice(0, -1).replace('.', ',')
+}
+
+/** The line of the server's log that reports lost lines, with its line end. */
+export function droppedLine(count: number, why: string): string {
+  return `${localTime(Date.now())} [WARN ] main torchserve - ${count} lines dropped: ${why}\n`
 }
 
 /** Longest text of a JSON line, in characters; the rest of it is cut off. */

@@ -1,7 +1,8 @@
 import type { MetricKind, MetricSpec } from '../../../protocol/messages.ts'
 import { escapeControls } from '../../../common/texts.ts'
 import { setOwn } from '../../../common/json.ts'
-import { localTime, type LineWriter } from '../logs/appender.ts'
+import type { LineWriter } from '../logs/appender.ts'
+import { localTime } from '../logs/log-line.ts'
 import { Distribution, TORCHSERVE_BOUNDS } from './tally.ts'
 
 /** Maximum label sets of one owner per metric. More mean a label without bound, such as user ids. */
