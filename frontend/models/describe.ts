@@ -236,8 +236,8 @@ function workerOverview(worker: WorkerDescription): WorkerOverview {
   }
 }
 
-function histogram({ bounds, counts, sum }: Distribution): Histogram {
-  return { bounds, counts: [...counts], sum }
+function histogram({ buckets, counts, sum }: Distribution): Histogram {
+  return { bounds: buckets.bounds, counts: [...counts], sum }
 }
 
 /** A version as the dialects beside TorchServe's need it. */

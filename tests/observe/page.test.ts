@@ -1,8 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { Distribution } from '../../frontend/observe/metrics/tally.ts'
+import { Buckets, Distribution } from '../../frontend/observe/metrics/tally.ts'
 import { Families, renderPage, type PageFamily } from '../../frontend/observe/metrics/page.ts'
-import { distributionSamples, labelText } from '../../frontend/observe/metrics/series.ts'
+import { labelText } from '../../frontend/observe/metrics/sample.ts'
+import { distributionSamples } from '../../frontend/observe/metrics/series.ts'
 import { Exposition } from '../support/exposition.ts'
 
 function family(name: string, samples: PageFamily['samples'] = () => []): PageFamily {
@@ -49,7 +50,7 @@ test('thousands of lines are all on the page, in their order', () => {
 })
 
 test('a histogram shows cumulative buckets, their number and their sum', () => {
-  const distribution = new Distribution([0.5, 1])
+  const distribution = new Distribution(new Buckets(0.5, 1))
   for (const value of [0.1, 0.5, 0.7, 9]) distribution.observe(value)
   const lines = [...distributionSamples('h', 'a="b",', distribution)].map(
     ({ name, labels, value }) => `${name}{${labels}} ${value}`,
@@ -64,7 +65,7 @@ test('a histogram shows cumulative buckets, their number and their sum', () => {
 })
 
 test('names choose samples, and what has none is left out', () => {
-  const distribution = new Distribution([1])
+  const distribution = new Distribution(new Buckets(1))
   const families = [
     { ...family('h', () => distributionSamples('h', '', distribution)), kind: 'histogram' as const },
     family('g', () => [{ name: 'g', labels: '', value: 1 }]),

@@ -12,7 +12,8 @@ import { commonError } from '../../frontend/edge/grpc/call-error.ts'
 import { AccessLog } from '../../frontend/observe/logs/access-log.ts'
 import { formatLogLine } from '../../frontend/observe/logs/log-line.ts'
 import { renderPage } from '../../frontend/observe/metrics/page.ts'
-import { labelText, MetricLog, Series } from '../../frontend/observe/metrics/series.ts'
+import { labelText } from '../../frontend/observe/metrics/sample.ts'
+import { MetricLog, Series } from '../../frontend/observe/metrics/series.ts'
 
 const FORGED = 'a\nb\rc\u2028d\u0085e\u001b[2Jf'
 /** What readers of logs take for the end of a line, and what a terminal obeys. */

@@ -1,6 +1,6 @@
 import type { MetricMessage } from '../../../protocol/messages.ts'
 import type { HandlerMetrics, ServerMetrics, VersionSeries } from './declared-metrics.ts'
-import { labelText } from './series.ts'
+import { labelText } from './sample.ts'
 import { Tally, type Outcome } from './tally.ts'
 
 /** What the metrics need of a job. Times are performance.now() milliseconds. */

@@ -2,7 +2,8 @@ import type { MetricKind } from '../../../protocol/messages.ts'
 import type { ModelMetrics, ModelState } from './model-metrics.ts'
 import type { PageFamily } from './page.ts'
 import type { Refusals } from './refusals.ts'
-import { distributionSamples, labelText, type Sample } from './series.ts'
+import { labelText, type Sample } from './sample.ts'
+import { distributionSamples } from './series.ts'
 import type { Distribution, KindTally, Outcome, RequestKind, Tally } from './tally.ts'
 
 /** Adds a value to the sample with the same labels: see `labelText`. */

@@ -1,5 +1,5 @@
 import type { MetricKind } from '../../../protocol/messages.ts'
-import { number, type Sample } from './series.ts'
+import { number, type Sample } from './sample.ts'
 
 /** One metric with all its label sets. */
 export interface PageFamily {

@@ -1,5 +1,5 @@
 import type { ErrorCode, ServeError } from '../../../common/errors.ts'
-import { labelText } from './series.ts'
+import { labelText } from './sample.ts'
 
 /**
  * Why a request was refused before anything looked at what it asks: it has no token, its token is not

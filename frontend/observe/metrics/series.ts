@@ -1,9 +1,9 @@
 import type { MetricKind, MetricSpec } from '../../../protocol/messages.ts'
 import { escapeControls } from '../../../common/texts.ts'
-import { setOwn } from '../../../common/json.ts'
 import type { LineWriter } from '../logs/appender.ts'
 import { localTime } from '../logs/log-line.ts'
-import { Distribution, TORCHSERVE_BOUNDS } from './tally.ts'
+import { labelText, number, type Sample } from './sample.ts'
+import { Distribution, TORCHSERVE_BUCKETS } from './tally.ts'
 
 /** Maximum label sets of one owner per metric. More mean a label without bound, such as user ids. */
 export const MAX_SERIES = 1_000
@@ -11,14 +11,6 @@ export const MAX_SERIES = 1_000
 export const LINES_PER_SECOND = 100
 /** The owner of what stays as long as the server. */
 const SERVER = ''
-
-/** One line of the page. */
-export interface Sample {
-  name: string
-  /** See `labelText`. */
-  labels: string
-  value: number
-}
 
 /** A log file of metrics. Bounds its volume at any request rate. */
 export class MetricLog {
@@ -59,9 +51,10 @@ export class MetricLog {
 
 /**
  * One metric with one set of label values. Its log gets a line for each value, up to a limit. Beyond the
- * limit, a counter's values are added up, and of other metrics the last value is kept, as on the page.
+ * limit, a counter's values are added up, and of a gauge or a histogram the last value is kept.
  */
 export class Series {
+  readonly #name: string
   readonly #adds: boolean
   readonly #distribution: Distribution | undefined
   readonly #log: MetricLog | undefined
@@ -85,8 +78,9 @@ export class Series {
     labels: { readonly names: readonly string[]; readonly values: readonly string[] },
     log?: MetricLog,
   ) {
+    this.#name = name
     this.#adds = kind === 'counter'
-    this.#distribution = kind === 'histogram' ? new Distribution(TORCHSERVE_BOUNDS) : undefined
+    this.#distribution = kind === 'histogram' ? new Distribution(TORCHSERVE_BUCKETS) : undefined
     this.#names = labels.names
     this.#values = labels.values
     this.#log = log
@@ -128,7 +122,8 @@ export class Series {
     this.#log?.remove(this)
   }
 
-  samples(name: string): Iterable<Sample> {
+  samples(): Iterable<Sample> {
+    const name = this.#name
     this.#labels ??= labelText(this.#names, this.#values)
     return this.#distribution === undefined
       ? [{ name, labels: this.#labels, value: this.#value }]
@@ -199,7 +194,7 @@ export class MetricFamily {
   }
 
   *samples(): Iterable<Sample> {
-    for (const { series } of this.#series.values()) yield* series.samples(this.name)
+    for (const { series } of this.#series.values()) yield* series.samples()
   }
 
   #beyond(): Series {
@@ -213,56 +208,18 @@ export class MetricFamily {
   }
 }
 
-/** `a="1",b="2",` */
-export function labelText(names: readonly string[], values: readonly string[]): string {
-  return names.map((name, index) => `${name}="${escapeLabel(values[index] ?? '')}",`).join('')
-}
-
-/** The inverse of `labelText`. */
-export function splitLabels(text: string): Record<string, string> {
-  const labels: Record<string, string> = {}
-  for (const [, name, value] of text.matchAll(/([^=,]+)="((?:[^"\\]|\\.)*)",/gs)) {
-    const plain = value!.replace(/\\(.)/gs, (_, letter: string) => (letter === 'n' ? '\n' : letter))
-    setOwn(labels, name!, plain)
-  }
-  return labels
-}
-
 /** Samples of a histogram: cumulative buckets, sum and count. */
 export function* distributionSamples(
   name: string,
   labels: string,
-  { bounds, counts, sum }: Distribution,
+  { buckets, counts, sum }: Distribution,
 ): Iterable<Sample> {
   const bucketName = `${name}_bucket`
-  const limits = limitsOf(bounds)
   let total = 0
   for (let bucket = 0; bucket < counts.length; bucket += 1) {
     total += counts[bucket]!
-    yield { name: bucketName, labels: labels + limits[bucket]!, value: total }
+    yield { name: bucketName, labels: labels + buckets.labels[bucket]!, value: total }
   }
   yield { name: `${name}_count`, labels, value: total }
   yield { name: `${name}_sum`, labels, value: sum }
-}
-
-/** The label `le` of each bucket, by the bounds: a page has thousands of histograms with the same ones. */
-const LIMITS = new WeakMap<readonly number[], string[]>()
-
-function limitsOf(bounds: readonly number[]): string[] {
-  const known = LIMITS.get(bounds)
-  if (known !== undefined) return known
-  const limits = [...bounds, Infinity].map((bound) => labelText(['le'], [number(bound)]))
-  LIMITS.set(bounds, limits)
-  return limits
-}
-
-/** A number as Java writes doubles, but with an exponent only where one is needed. */
-export function number(value: number): string {
-  if (Number.isInteger(value)) return Math.abs(value) < 1e21 ? `${value}.0` : String(value)
-  if (Number.isFinite(value)) return String(value)
-  return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf'
-}
-
-function escapeLabel(value: string): string {
-  return value.replace(/[\\"\n]/g, (letter) => (letter === '\n' ? '\\n' : `\\${letter}`))
 }

@@ -1,27 +1,71 @@
 import type { RequestErrors } from '../../../common/server-events.ts'
+import { labelText, number } from './sample.ts'
 
-/** Bucket bounds of this server's own histograms, in seconds. */
-const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120] as const
+/** The buckets of a histogram. */
+export class Buckets {
+  /** Upper bounds, rising; the last bucket is above all of them. */
+  readonly bounds: readonly number[]
+  /** The label `le` of each bucket. */
+  readonly labels: readonly string[]
 
-/** Bucket bounds of TorchServe's histograms, for every unit. */
-export const TORCHSERVE_BOUNDS = [
-  0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
-] as const
+  constructor(...bounds: number[]) {
+    this.bounds = bounds
+    this.labels = [...bounds, Infinity].map((bound) => labelText(['le'], [number(bound)]))
+  }
+}
+
+/** Of this server's own histograms, in seconds. */
+const SECONDS = new Buckets(
+  0.001,
+  0.0025,
+  0.005,
+  0.01,
+  0.025,
+  0.05,
+  0.1,
+  0.25,
+  0.5,
+  1,
+  2.5,
+  5,
+  10,
+  30,
+  60,
+  120,
+)
+
+/** Of TorchServe's histograms, for every unit. */
+export const TORCHSERVE_BUCKETS = new Buckets(
+  0.005,
+  0.01,
+  0.025,
+  0.05,
+  0.075,
+  0.1,
+  0.25,
+  0.5,
+  0.75,
+  1,
+  2.5,
+  5,
+  7.5,
+  10,
+)
 
 /** A histogram as plain numbers, so that observing a value costs only a few comparisons. */
 export class Distribution {
-  readonly bounds: readonly number[]
-  /** Number of values per bucket, not cumulative; the last bucket is above all bounds. */
+  readonly buckets: Buckets
+  /** Number of values per bucket, not cumulative. */
   readonly counts: Float64Array
   sum = 0
 
-  constructor(bounds: readonly number[] = SECONDS) {
-    this.bounds = bounds
-    this.counts = new Float64Array(bounds.length + 1)
+  constructor(buckets = SECONDS) {
+    this.buckets = buckets
+    this.counts = new Float64Array(buckets.labels.length)
   }
 
   observe(value: number): void {
-    const { bounds } = this
+    const { bounds } = this.buckets
     let bucket = 0
     while (bucket < bounds.length && value > bounds[bucket]!) bucket += 1
     this.counts[bucket]! += 1
@@ -32,9 +76,9 @@ export class Distribution {
     return this.counts.every((count) => count === 0)
   }
 
-  /** The values of both; the bounds must be the same. */
+  /** The values of both; the buckets must be the same. */
   plus(other: Distribution): Distribution {
-    const both = new Distribution(this.bounds)
+    const both = new Distribution(this.buckets)
     this.counts.forEach((count, bucket) => {
       both.counts[bucket] = count + other.counts[bucket]!
     })

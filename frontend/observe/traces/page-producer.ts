@@ -10,7 +10,7 @@ import {
   type MetricProducer,
 } from '@opentelemetry/sdk-metrics'
 import type { PageFamily } from '../metrics/page.ts'
-import { type Sample, splitLabels } from '../metrics/series.ts'
+import { type Sample, splitLabels } from '../metrics/sample.ts'
 import { SCOPE } from './resource.ts'
 
 type Histogram = Extract<
