@@ -53,3 +53,12 @@ export function formatListenAddress(address: ListenAddress, port?: number): stri
 export function hostAndPort(host: string, port: number): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`
 }
+
+/** Why the system refuses an address, by its error code. */
+export const LISTEN_FAILURES: ReadonlyMap<string, string> = new Map([
+  ['EADDRINUSE', 'the address is already in use'],
+  ['EACCES', 'permission denied'],
+  ['EADDRNOTAVAIL', 'this machine does not have that address'],
+  ['ENOTFOUND', 'the host name is unknown'],
+  ['ENOENT', 'the folder does not exist'],
+])

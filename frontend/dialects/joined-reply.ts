@@ -3,22 +3,22 @@ import { ByteCollector } from '../../common/byte-flow.ts'
 import type { ReplyHead, ReplySink } from '../jobs/reply-sink.ts'
 
 /** The client's side of a unary request. What `answer` throws fails the job. */
-export interface WholeTarget {
+export interface UnaryTarget<Written> {
   /** @throws ServeError INVALID_OUTPUT, HANDLER_REJECTED */
-  answer(head: ReplyHead, body: Uint8Array): void
+  answer(head: ReplyHead, answer: Written): void
   fail(error: ServeError): void
 }
 
 /** Answers a unary request once. The items of a streaming handler are joined, up to `maxBytes` bytes. */
 export class JoinedReply implements ReplySink {
-  readonly #target: WholeTarget
+  readonly #target: UnaryTarget<Uint8Array>
   readonly #maxBytes: number
   readonly #tooLarge: (limit: string) => string
   #head: ReplyHead | undefined
   #items: ByteCollector | undefined
 
   /** @param tooLarge the message for items that together exceed the limit */
-  constructor(target: WholeTarget, maxBytes: number, tooLarge: (limit: string) => string) {
+  constructor(target: UnaryTarget<Uint8Array>, maxBytes: number, tooLarge: (limit: string) => string) {
     this.#target = target
     this.#maxBytes = maxBytes
     this.#tooLarge = tooLarge

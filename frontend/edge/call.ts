@@ -1,18 +1,16 @@
 import { identityOf, keyNameOf, NOBODY, type Principal } from '../auth/principal.ts'
 import type { ByteCount, RateLimiter, Visit } from '../auth/rate-limiter.ts'
-import { newRequestId, type Sender } from '../jobs/job-request.ts'
+import type { Sender } from '../jobs/job-request.ts'
 import type { ModelOperations } from '../models/operations.ts'
 import type { RequestSpan } from '../observe/traces/tracing.ts'
 import type { WorkflowOperations } from '../workflows/operations.ts'
 import { PermittedModels, PermittedWorkflows } from './permitted.ts'
 
 /**
- * One request of a client, whatever its protocol: its id, who sent it, and what the sender may use. The
+ * One request of a client, whatever its protocol: who sent it, and what the sender may use. The
  * protocols add how it is read and answered.
  */
 export abstract class Call implements Sender, ByteCount {
-  /** The id of its job, and `x-request-id` of its response. */
-  readonly requestId = newRequestId()
   /** Who sent it, once it is authorized. */
   principal: Principal = NOBODY
   /** Undefined: tracing is off, or nobody wants to see this call. */

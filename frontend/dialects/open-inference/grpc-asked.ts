@@ -5,7 +5,7 @@ import { newRequestId, type JobRequest } from '../../jobs/job-request.ts'
 import { answersAs } from './answer-form.ts'
 import type { AnswerFacts, AnswerReader } from './answers.ts'
 import { inputCheck } from './declared-inputs.ts'
-import { handlerInput, jobRequest, targetOf, type Target } from './infer-job.ts'
+import { handlerInput, targetOf, type Target } from './infer-job.ts'
 import { requestHeaders } from '../../edge/grpc/metadata.ts'
 import type { GrpcCallDeps } from '../grpc-dialect.ts'
 import {
@@ -67,8 +67,19 @@ export function callFor(
   const check = inputCheck(target.status)
   const infer = inferRequest(message, maxBytes)
   const input = handlerInput(target, infer, { facts, stream, maxBytes, maxElements, check })
-  const known = { requestId: newRequestId(), dialect: 'open-inference-grpc', sender }
-  const own = { ...known, modelVersion, headers, deadline }
-  const reader = answersAs(input.answers, (answer) => inferResponse(answer, raw))
-  return { request: jobRequest(target, own, input), reader }
+  const { method, parts, alone } = input
+  const request: JobRequest = {
+    requestId: newRequestId(),
+    dialect: 'open-inference-grpc',
+    sender,
+    modelName: target.status.name,
+    modelVersion,
+    routedTo: target.routedTo,
+    headers,
+    deadline,
+    method,
+    parts,
+    alone,
+  }
+  return { request, reader: answersAs(input.answers, (answer) => inferResponse(answer, raw)) }
 }

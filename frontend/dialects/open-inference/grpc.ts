@@ -42,7 +42,8 @@ import {
 } from './grpc-messages.ts'
 import { InferStream, type StreamForm, type StreamShape } from './grpc-stream.ts'
 import { modelMetadata, serverFacts } from './metadata.ts'
-import { unaryReply, type UnaryTarget } from './replies.ts'
+import { unaryReply } from './replies.ts'
+import type { UnaryTarget } from '../joined-reply.ts'
 
 type ModelInferCall = ServerUnaryCall<ModelInferRequest, ModelInferResponse>
 type Definitions = Readonly<Record<StreamShape, LoadedService>>

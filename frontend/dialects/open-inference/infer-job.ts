@@ -52,10 +52,6 @@ export function takesTensors({ methods = [] }: TargetStatus): boolean {
   return methods.some((method) => method !== 'handle')
 }
 
-/** What REST and gRPC know of a call. */
-type CallFacts = Pick<JobRequest, 'requestId' | 'dialect' | 'sender' | 'modelVersion' | 'headers'> &
-  Partial<Pick<JobRequest, 'credentials' | 'deadline'>>
-
 /** What the conversion of tensors depends on besides them. */
 export interface InferOptions {
   readonly facts: AnswerFacts
@@ -119,13 +115,4 @@ function refuseExtensions({ outputs = [] }: InferRequest): void {
     if (found)
       throw new ServeError('INVALID_TENSOR', `Output ${name}: the parameter ${found} is not supported`)
   }
-}
-
-/** The neutral request. */
-export function jobRequest(
-  { status, routedTo }: Target,
-  facts: CallFacts,
-  { method, parts, alone }: HandlerInput,
-): JobRequest {
-  return { ...facts, modelName: status.name, routedTo, method, parts, alone }
 }

@@ -1,13 +1,7 @@
 import type { ServeError } from '../../../common/errors.ts'
 import type { ReplyHead, ReplySink } from '../../jobs/reply-sink.ts'
-import { JoinedReply } from '../joined-reply.ts'
+import { JoinedReply, type UnaryTarget } from '../joined-reply.ts'
 import { type Answer, type AnswerReader, isNative, rejected } from './answers.ts'
-
-/** The client's side of a unary request; REST and gRPC have one each. */
-export interface UnaryTarget<Written = Answer> {
-  answer(head: ReplyHead, answer: Written): void
-  fail(error: ServeError): void
-}
 
 /** The client's side of a streamed request. */
 export interface StreamTarget<Written = Answer> {

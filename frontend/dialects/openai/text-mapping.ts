@@ -74,7 +74,7 @@ function parametersPart(body: TextRequest['body']): InputPart {
 }
 
 /** Joins the texts of all choices into the unary response. */
-class TextRun implements TextSinkOwner {
+class TextRun {
   readonly #events: EventStream
   readonly #jobs: JobGroup
   readonly #collector: Collector
@@ -148,18 +148,6 @@ function chatChoice(index: number, text: string, finish: FinishReason | null) {
   return { index, delta, finish_reason: finish }
 }
 
-/** The object that joins the texts of all choices. */
-export interface TextSinkOwner {
-  /**
-   * A piece of a choice, with the finish reason if it has ended. Returns false if the client's connection is
-   * full.
-   */
-  text(index: number, text: string, finish: FinishReason | null): boolean
-  /** A choice is complete. */
-  finished(): void
-  failed(error: ServeError): void
-}
-
 /**
  * The response of a handler to one choice, as text: decodes UTF-8 across items and cuts at the first stop
  * text.
@@ -167,13 +155,13 @@ export interface TextSinkOwner {
 class TextSink implements ReplySink {
   /** Cancelled when a stop text was found. */
   job: Job | undefined
-  readonly #owner: TextSinkOwner
+  readonly #owner: TextRun
   readonly #index: number
   readonly #filter: StopFilter
   readonly #decoder = new TextDecoder()
   #done = false
 
-  constructor(owner: TextSinkOwner, index: number, stops: readonly string[]) {
+  constructor(owner: TextRun, index: number, stops: readonly string[]) {
     this.#owner = owner
     this.#index = index
     this.#filter = new StopFilter(stops)

@@ -5,7 +5,7 @@ import { Server, ServerCredentials, type ServerOptions } from '@grpc/grpc-js'
 import { ServeError } from '../../../common/errors.ts'
 import type { Authorizer } from '../../auth/gatekeeper.ts'
 import type { RateLimiter } from '../../auth/rate-limiter.ts'
-import { hostAndPort } from '../../config/listen-address.ts'
+import { hostAndPort, LISTEN_FAILURES } from '../../config/listen-address.ts'
 import type { AccessLog } from '../../observe/logs/access-log.ts'
 import type { AuditLog } from '../../observe/logs/audit-log.ts'
 import type { Refusals } from '../../observe/metrics/refusals.ts'
@@ -203,16 +203,9 @@ class TlsCredentials extends ServerCredentials {
   }
 }
 
-const REASONS: ReadonlyMap<string, string> = new Map([
-  ['EADDRINUSE', 'the address is already in use'],
-  ['EACCES', 'permission denied'],
-  ['EADDRNOTAVAIL', 'this machine does not have that address'],
-  ['ENOTFOUND', 'the host name is unknown'],
-])
-
 /** grpc-js keeps the system's error only as text: `No address added ... errors: [listen EADDRINUSE: ...]`. */
 function reason(cause: unknown): string {
   const message = cause instanceof Error ? cause.message : String(cause)
   const code = /\bE[A-Z]{3,}\b/.exec(message)?.[0] ?? ''
-  return REASONS.get(code) ?? message
+  return LISTEN_FAILURES.get(code) ?? message
 }

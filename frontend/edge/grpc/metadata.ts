@@ -33,11 +33,6 @@ function isWithheld(name: string): boolean {
   return isCredentialHeader(name) || name.startsWith('grpc-')
 }
 
-/** A sink that wants to know its job. */
-export interface JobReply extends ReplySink {
-  job?: Job | undefined
-}
-
 /**
  * Makes a job of a unary call's request, and cancels it when the client leaves. @throws ServeError of
  * `submit`
@@ -46,10 +41,9 @@ export function submitUnary(
   models: { submit(job: Job): void },
   call: { on(event: 'cancelled', listener: () => void): unknown },
   request: JobRequest,
-  reply: JobReply,
+  reply: ReplySink,
 ): void {
   const job = new Job(request, reply)
-  reply.job = job
   models.submit(job)
   // Also emitted after every normal end; by then the job has ended and `cancel` does nothing.
   call.on('cancelled', () => {

@@ -1,7 +1,7 @@
 import { ServeError } from '../../../common/errors.ts'
 import { NOBODY, type Scope } from '../../auth/principal.ts'
 import { Job } from '../../jobs/job.ts'
-import { type JobRequest, UNIX_SOCKET } from '../../jobs/job-request.ts'
+import { type JobRequest, newRequestId, UNIX_SOCKET } from '../../jobs/job-request.ts'
 import type { ReplySink } from '../../jobs/reply-sink.ts'
 import { modelMeant } from '../../models/model-errors.ts'
 import type { Routed } from '../../models/operations.ts'
@@ -24,6 +24,8 @@ export type OwnRequest = Omit<JobRequest, 'requestId' | 'dialect' | 'sender' | '
 
 /** A call over HTTP: its request, and its reply. Every API that it is offered to gets the same object. */
 export class HttpCall extends Call {
+  /** The id of its jobs, and `x-request-id` of its response. */
+  readonly requestId = newRequestId()
   /** The listener that received the request, and its dependencies. */
   readonly state: RestState
   readonly req: ServerRequest
@@ -43,6 +45,8 @@ export class HttpCall extends Call {
   /** The answer of `modelMeant`, which an API's message and the header ask for. */
   #meant: { error: ServeError; name: string | undefined } | undefined
   #routed: Routed | undefined
+  /** Of the client, for all its jobs: an OpenAI request may have 128. */
+  #headers: ReturnType<typeof clientHeaders> | undefined
 
   constructor(state: RestState, req: ServerRequest, res: SafeResponse) {
     super(state.operations)
@@ -92,7 +96,6 @@ export class HttpCall extends Call {
    */
   authorize(scope: Scope | 'any'): void {
     const { state, req, res } = this
-    const written = req.socket.bytesWritten
     try {
       const principal = state.authorizer.check(scope, req.headers.authorization, req.socket)
       if (!this.identify(principal, state.limiter)) return
@@ -100,7 +103,7 @@ export class HttpCall extends Call {
       this.#countRefusal(ServeError.from(thrown))
       throw thrown
     }
-    this.#writtenBefore = written
+    this.#writtenBefore = req.socket.bytesWritten
     res.once('close', () => this.leave())
   }
 
@@ -125,7 +128,7 @@ export class HttpCall extends Call {
   }
 
   /**
-   * The version that is to get the request: always the same, whichever API asks.
+   * The version that is to get the request: the same for every API that asks.
    * @throws ServeError MODEL_NOT_FOUND, VERSION_NOT_FOUND
    */
   routeTo(modelName: string, modelVersion: string | undefined): Routed {
@@ -133,7 +136,7 @@ export class HttpCall extends Call {
     const request = {
       modelName,
       modelVersion,
-      // Few models look at them here.
+      // Only sticky weights read them.
       get headers(): string {
         return clientHeaders(req).headers
       },
@@ -152,7 +155,7 @@ export class HttpCall extends Call {
 
   /** A job of this call: `own` is what the call does not have. */
   job(own: OwnRequest, sink: ReplySink): Job {
-    const { headers, credentials } = clientHeaders(this.req)
+    const { headers, credentials } = (this.#headers ??= clientHeaders(this.req))
     const request: JobRequest = {
       requestId: this.requestId,
       dialect: this.api?.name,

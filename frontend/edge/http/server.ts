@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import type { SecureContextOptions, TlsOptions } from 'node:tls'
 import { ServeError } from '../../../common/errors.ts'
-import { formatListenAddress, type ListenAddress } from '../../config/listen-address.ts'
+import { formatListenAddress, type ListenAddress, LISTEN_FAILURES } from '../../config/listen-address.ts'
 import type { RestApp } from './app.ts'
 import type { ConnectionPool } from '../admission/connection-pool.ts'
 import { acceptTlsOnly, answerClientError, refuseConnection } from './bare-answer.ts'
@@ -153,14 +153,6 @@ function isStale(error: unknown, path: string): Promise<boolean> {
   })
 }
 
-const REASONS: ReadonlyMap<string, string> = new Map([
-  ['EADDRINUSE', 'the address is already in use'],
-  ['EACCES', 'permission denied'],
-  ['EADDRNOTAVAIL', 'this machine does not have that address'],
-  ['ENOTFOUND', 'the host name is unknown'],
-  ['ENOENT', 'the folder does not exist'],
-])
-
 function refused(
   name: string,
   address: ListenAddress,
@@ -168,7 +160,7 @@ function refused(
   error: unknown,
 ): ServeError {
   const code = codeOf(error) ?? 'unknown error'
-  const why = REASONS.get(code) ?? code
+  const why = LISTEN_FAILURES.get(code) ?? code
   const by = setting === undefined ? '' : ` (${setting})`
   const where = `${formatListenAddress(address)}${by}`
   return new ServeError('CONFIG', `The ${name} listener cannot use ${where}: ${why}`, { cause: error })
