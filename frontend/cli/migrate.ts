@@ -120,7 +120,11 @@ class Migration {
     const settings = { ...configured, tempDir }
     try {
       const atStart = await startupRequests(settings, modelSource.hint)
-      // Without any, clients register the archives of the store.
+      if (atStart.length === 0)
+        this.#hints.push(
+          '# The start loads no model: clients register them. To load all of the store:',
+          '#load_models=all',
+        )
       const urls =
         atStart.length > 0
           ? atStart.map(({ url }) => url)

@@ -89,6 +89,7 @@ test.each([
   expect(readdirSync(folder)).toEqual(before)
   const checked = lines.flatMap((line) => /^Model (\w+), version 1\.0, runtime node/.exec(line)?.[1] ?? [])
   expect(checked.sort()).toEqual(models.length === 0 ? MODELS : models)
+  expect(lines.includes('#load_models=all')).toBe(models.length === 0)
 
   appendFileSync(file, `\n${below(lines, 'Add to').join('\n')}\n`)
   // Other tests run on this machine too.
