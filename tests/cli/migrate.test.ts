@@ -121,6 +121,8 @@ test('migrate says what an open server needs', async () => {
     expect.stringMatching(/^# Without tokens the server refuses the public names /),
     '#allowed_hosts=public.name',
     '#cors_allowed_origin=https://app.example.com',
+    expect.stringMatching(/^# The start loads no model: clients register them/),
+    '#load_models=all',
   ])
   expect(below(lines, 'Start:')).toEqual([
     'torchserve-ts --start --ts-config config.properties --model-store model_store --workflow-store model_store --disable-token-auth',
