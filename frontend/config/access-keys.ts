@@ -29,7 +29,7 @@ export const ACCESS_KEYS = {
   ),
   maxConnections: oursOptional(
     integer(1, INT_MAX),
-    'Maximum number of inference connections, REST and gRPC. More get 503 or are reset. One client address (IPv6: one /64 network) gets at most half. Unset: from the limit of open files ([Floods](internals/floods.md)).',
+    'Maximum number of inference connections, REST and gRPC. More get 503 or are reset. One client address (IPv6: one /64 network) gets at most half. Unset: from the limit of open files ([Security](security.md#connections)).',
   ),
   maxUnfinishedBytes: ours(
     integer(1_048_576, TEBIBYTE),
