@@ -102,7 +102,9 @@ function FailedRow({ model, actions, isOpen, onToggle }: RowProps & { model: Fai
       <tr id={rowId(keyOf(model))}>
         <NameCell model={model} isOpen={isOpen} onToggle={onToggle} />
         <StateCell health={health} />
-        <td colSpan={COLUMNS.length - 2} />
+        {COLUMNS.slice(2).map(([title]) => (
+          <td key={title}>–</td>
+        ))}
       </tr>
       {isOpen && (
         <tr class="opened">
@@ -154,7 +156,7 @@ function Row(props: Watched & RowProps): JSX.Element {
         <td>{recent === undefined ? '–' : number(recent.requestsPerSecond)}</td>
         <td class={recent !== undefined && recent.failures > 0 ? 'failed' : undefined}>
           {recent === undefined ? '–' : number(recent.failuresPerSecond)}
-          {failures > 0 && <small> ({number(failures)})</small>}
+          {failures > 0 && <small title="Failures since registration"> ({number(failures)})</small>}
         </td>
         <td>{duration(recent?.firstResponse.p50)}</td>
         <td>{duration(recent?.firstResponse.p99)}</td>

@@ -669,7 +669,9 @@ test('a model of the start that could not be loaded is a problem, first in the t
   expect(await health.getByRole('listitem').allTextContents()).toEqual([
     'bad failed to load: The archive is truncated Log',
   ])
-  expect(await page.locator('.models tbody tr').first().textContent()).toContain('bad')
+  const row = page.locator('.models tbody tr').first()
+  expect(await row.textContent()).toContain('bad')
+  expect((await row.locator('td').allTextContents()).slice(1)).toEqual(Array(7).fill('–'))
   await page.getByRole('link', { name: 'Log', exact: true }).first().click()
   await page.getByRole('link', { name: '1 problem' }).click()
   await health.getByRole('link', { name: 'bad' }).click()
